@@ -1,0 +1,259 @@
+"""One audit from end to end: the stages in their order, as calls."""
+
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Key
+
+from jaxaudit.analysis import Claim, analyse
+from jaxaudit.data import AuditData
+from jaxaudit.design import AuditDesign
+from jaxaudit.errors import InputError
+from jaxaudit.evaluate import Evaluation, EvaluationRun, EvaluationShared, evaluation
+from jaxaudit.keys import stream_key
+from jaxaudit.models import Model
+from jaxaudit.progress import Reporter, SilentReporter
+from jaxaudit.provenance import peak_memory_bytes, provenance
+from jaxaudit.report import AuditReport, MethodResult
+from jaxaudit.runs import RunStats, map_runs, run_loops
+from jaxaudit.scored import AuditedRuns, CalibrationRuns
+from jaxaudit.scores import SCORES
+from jaxaudit.signs import (
+    draw_calibration_signs,
+    draw_joint_calibration_signs,
+    draw_signs,
+    forget_indices,
+    member_indices,
+)
+from jaxaudit.train import Loop, Params, SgdSpec, cross_entropy_loss, training_loop
+from jaxaudit.unlearn.base import NamedMethod, Stages, Unlearner, as_stages
+from jaxaudit.unlearn.driver import RunInput, SharedInput, stage_loop
+
+Methods = Mapping[str, NamedMethod | Unlearner | Stages]
+
+
+def audit(
+    data: AuditData,
+    model: Model,
+    methods: Methods,
+    design: AuditDesign,
+    *,
+    training: SgdSpec | Loop,
+    seed: int = 0,
+    claim: Claim | None = None,
+    score: str = "logit",
+    batch_size: int = 64,
+    initial_params: Params | None = None,
+    reporter: Reporter | None = None,
+) -> AuditReport:
+    """Train, unlearn and attack many models; bound epsilon for each unlearning method.
+
+    Base training is done once per run and shared by all methods.
+
+    Parameters
+    ----------
+    data
+        Retain records, candidate groups, held-out records.
+    model
+        Two pure functions; see `jaxaudit.models`.
+    methods
+        Unlearning methods by name.
+    design
+        What is decided beforehand. Its ``num_groups`` is that of the data.
+    training
+        Plain SGD, or a `Loop` of your own: ``init(members, (pool, x0))`` and
+        ``body(step, state, members, (pool, x0))`` for one run, with a state that has ``.params``.
+    seed
+        Seeds the four streams of random keys: initialisation, order, sign vectors, noise.
+    claim
+        A claimed (epsilon, delta) to test.
+    score
+        Name of a score in `jaxaudit.scores.SCORES`.
+    batch_size
+        Examples per mini-batch of unlearning.
+    initial_params
+        x0, if it is not to be drawn by ``model.init_fn``: for instance a checkpoint.
+    reporter
+        Where progress goes; default: nowhere.
+
+    Returns
+    -------
+    An `AuditReport`; ``print(report.table())`` shows it, ``report.save(folder)`` writes it.
+
+    Raises
+    ------
+    InputError
+        If the arguments do not fit each other.
+    """
+    _check_arguments(data, methods, design, score)
+    began = time.perf_counter()
+    job = _Job(data, design, claim, batch_size, reporter or SilentReporter(), evaluation(model.logits_fn, score))
+    setup = _set_up(data, model, design, seed, initial_params)
+    trained, stats = _train(job, setup, training, model)
+    results = tuple(_audit_method(job, setup, trained, name, _named(name, method)) for name, method in methods.items())
+    return AuditReport(
+        methods=results,
+        design=design,
+        claim=claim,
+        spec={
+            "seed": seed,
+            "model": model.description,
+            "training": asdict(training) if isinstance(training, SgdSpec) else "user loop",
+            "unlearning_batch_size": batch_size,
+            "score": score,
+            "initial_params": "drawn" if initial_params is None else "given",
+        },
+        data=_describe(data),
+        provenance={**provenance(), "score": SCORES[score].definition},
+        record_ids=data.group_ids,
+        registered=False,
+        timings={
+            "training_seconds": stats.seconds,
+            "total_seconds": time.perf_counter() - began,
+            "runs_at_once": stats.chunk,
+            "program_bytes": stats.program_bytes,
+            "peak_memory_bytes": peak_memory_bytes(),
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What every stage of one audit needs."""
+
+    data: AuditData
+    design: AuditDesign
+    claim: Claim | None
+    batch_size: int
+    reporter: Reporter
+    evaluate: Callable[[EvaluationRun, EvaluationShared], Evaluation]
+
+
+class _Setup(NamedTuple):
+    """Sign vectors, index tables and keys of all runs, calibration runs first."""
+
+    signs: Int[np.ndarray, "runs groups"]
+    members: Int[Array, "runs members"]
+    forget: Int[Array, "runs forget"]
+    noise_keys: Key[Array, " runs"]
+    shared: SharedInput
+    evaluation: EvaluationShared
+
+
+def _set_up(
+    data: AuditData, model: Model, design: AuditDesign, seed: int, initial_params: Params | None
+) -> _Setup:
+    calibration_key, audit_key = jax.random.split(stream_key(seed, "sign"))
+    draw_calibration = draw_joint_calibration_signs if design.predictor == "joint" else draw_calibration_signs
+    calibration = draw_calibration(calibration_key, design.num_calibration_runs, data.num_groups)
+    signs = np.concatenate([calibration, draw_signs(audit_key, design.num_audit_runs, data.num_groups)])
+    # x0 and the order do not depend on the sign vectors, and are the same for all runs.
+    order = np.asarray(jax.random.permutation(stream_key(seed, "order"), len(data.pool.y)))
+    if initial_params is None:
+        initial_params = model.init_fn(stream_key(seed, "init"))
+    pool, groups, retain, holdout = jax.tree.map(jnp.asarray, (data.pool, data.groups, data.retain, data.holdout))
+    tables = (signs, data.num_retain, data.group_size, order)
+    return _Setup(
+        signs=signs,
+        members=jnp.asarray(member_indices(*tables)),
+        forget=jnp.asarray(forget_indices(*tables)),
+        noise_keys=jax.random.split(stream_key(seed, "noise"), len(signs)),
+        shared=SharedInput(pool, jnp.asarray(order[order < data.num_retain]), initial_params),
+        evaluation=EvaluationShared(pool, groups, retain, holdout),
+    )
+
+
+def _train(job: _Job, setup: _Setup, training: SgdSpec | Loop, model: Model) -> tuple[Params, RunStats]:
+    if isinstance(training, SgdSpec):
+        training = training_loop(cross_entropy_loss(model.logits_fn), training, setup.members.shape[1])
+    shared = (setup.shared.pool, setup.shared.initial_params)
+    state, stats = run_loops(training, setup.members, shared, label="train", reporter=job.reporter)
+    return state.params, stats
+
+
+def _audit_method(job: _Job, setup: _Setup, trained: Params, name: str, named: NamedMethod) -> MethodResult:
+    began = time.perf_counter()
+    # Methods must not share noise, so each has its own fold of every run's key.
+    keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(setup.noise_keys, zlib.crc32(name.encode()))
+    params = _unlearn(job, setup, trained, keys, name, named.method)
+    run = EvaluationRun(params, trained, setup.forget)
+    evaluated, _ = map_runs(job.evaluate, run, setup.evaluation, label=f"{name}: score", reporter=job.reporter)
+    evaluated = jax.tree.map(np.asarray, evaluated)
+    calibration, audited = _split(job, setup, evaluated)
+    return MethodResult(
+        name=name,
+        title=named.title,
+        description=named.description,
+        certified=named.certified,
+        calibration=calibration,
+        audited=audited,
+        analysis=analyse(job.design, calibration, audited, job.claim),
+        **_means(evaluated, audited, job.design.num_calibration_runs),
+        noise_keys=np.asarray(jax.random.key_data(keys)),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _unlearn(
+    job: _Job, setup: _Setup, params: Params, keys: Key[Array, " runs"], name: str, method: Stages
+) -> Params:
+    for index, stage in enumerate(method.stages):
+        run = RunInput(keys, params, setup.forget)
+        loop = stage_loop(stage, index, job.batch_size)
+        label = f"{name}: stage {index + 1} of {len(method.stages)}"
+        params = run_loops(loop, run, setup.shared, label=label, reporter=job.reporter)[0].params
+    return params
+
+
+def _split(job: _Job, setup: _Setup, evaluated: Evaluation) -> tuple[CalibrationRuns, AuditedRuns]:
+    """Scores of calibration and audited runs; a run with a value that is not finite is flagged, never dropped."""
+    scores = evaluated.scores.astype(np.float64)
+    failed = ~(np.isfinite(scores).all(axis=(1, 2)) & np.isfinite(evaluated.moved))
+    run_ids = np.arange(len(scores))
+    weights = job.data.groups.weights
+
+    def part(kind: type, runs: slice) -> Any:
+        return kind(setup.signs[runs], scores[runs], run_ids[runs], failed[runs], weights)
+
+    count = job.design.num_calibration_runs
+    return part(CalibrationRuns, slice(None, count)), part(AuditedRuns, slice(count, None))
+
+
+def _means(evaluated: Evaluation, audited: AuditedRuns, first: int) -> dict[str, float | None]:
+    """Means over the audited runs that did not fail; ``None`` if all of them did."""
+    fields = ("retain_accuracy", "forget_accuracy", "test_accuracy", "moved")
+    if audited.failed.all():
+        return dict.fromkeys(fields)
+    return {name: float(getattr(evaluated, name)[first:][~audited.failed].mean()) for name in fields}
+
+
+def _named(name: str, method: NamedMethod | Unlearner | Stages) -> NamedMethod:
+    return method if isinstance(method, NamedMethod) else NamedMethod(as_stages(method), name, "", certified=False)
+
+
+def _describe(data: AuditData) -> dict[str, Any]:
+    return {
+        "name": data.name,
+        "description": data.description,
+        "fingerprint": data.fingerprint,
+        "num_retain": data.num_retain,
+        "num_groups": data.num_groups,
+        "group_size": data.group_size,
+        "num_holdout": len(data.holdout.y),
+        "num_classes": data.num_classes,
+    }
+
+
+def _check_arguments(data: AuditData, methods: Methods, design: AuditDesign, score: str) -> None:
+    if design.num_groups != data.num_groups:
+        raise InputError(f"design.num_groups must be that of the data, {data.num_groups}, got {design.num_groups}")
+    if not methods:
+        raise InputError("methods must name at least one unlearning method, got none")
+    if score not in SCORES:
+        raise InputError(f"score must be one of {', '.join(SCORES)}, got {score!r}")

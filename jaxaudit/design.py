@@ -1,0 +1,129 @@
+"""The design of an audit: everything that is fixed before an audited run is seen.
+
+A design is written down first (``jaxaudit design``), then runs are made, then the bound is computed. Whatever is
+left open here (``None``) is chosen on the calibration runs, never on the audited ones.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, get_args
+
+from jaxaudit.errors import InputError
+
+SCHEMA_VERSION = 1
+
+Method = Literal["direct", "soft", "both"]
+Statistic = Literal["mean", "median", "tail"]
+Predictor = Literal["batchwise", "joint"]
+Variance = Literal["per-point", "pooled", "global"]
+EvidenceForm = Literal["product", "betting"]
+
+
+@dataclass(frozen=True)
+class AuditDesign:
+    """What is decided before the audited runs are seen.
+
+    Parameters
+    ----------
+    num_groups
+        Number of candidate forget groups, the paper's m; at least 2.
+    num_calibration_runs
+        Runs that the attack is fitted on, the paper's Gamma; at least 2.
+    num_audit_runs
+        Independent audited runs, the paper's L; at least 1.
+    num_guesses
+        Guesses per run, the paper's r: even, 2 <= r <= m. ``None``: chosen by cross-validation on the calibration runs.
+    temperature
+        Exponent t > 0 of the soft evidence. ``None``: chosen by cross-validation on the calibration runs.
+    significance
+        Level of the test, the paper's zeta, in (0, 1).
+    delta
+        The delta of the claim that the headline bound speaks about, in [0, 1).
+    method
+        The bound that decides the verdict: ``direct`` (counts right guesses), ``soft`` (likelihood ratios), or
+        ``both``, which gives each half of the significance.
+    statistic
+        Summary of the overlaps that the direct bound tests.
+    threshold
+        For ``statistic="tail"``: the overlap a run must reach. ``None``: chosen on the calibration runs.
+    predictor
+        ``batchwise`` guesses group by group (Algorithm 2); ``joint`` guesses the whole sign vector (Algorithm 3),
+        for designs whose balanced sign vectors can be enumerated; it always guesses all groups.
+    variance
+        How the variance of a score is estimated; see `jaxaudit.attack`.
+    variance_floor
+        Smallest variance the attack uses, in squared units of the score.
+    evidence_form
+        How soft evidence of several runs is combined: ``product`` or ``betting``.
+
+    Examples
+    --------
+    >>> AuditDesign(num_groups=6, num_guesses=4).num_audit_runs
+    10
+    >>> AuditDesign(num_groups=6, num_guesses=5)
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: num_guesses must be even and between 2 and num_groups = 6, got 5
+    """
+
+    num_groups: int
+    num_calibration_runs: int = 50
+    num_audit_runs: int = 10
+    num_guesses: int | None = None
+    temperature: float | None = None
+    significance: float = 0.05
+    delta: float = 0.0
+    method: Method = "direct"
+    statistic: Statistic = "mean"
+    threshold: int | None = None
+    predictor: Predictor = "batchwise"
+    variance: Variance = "pooled"
+    variance_floor: float = 1e-10
+    evidence_form: EvidenceForm = "product"
+
+    def __post_init__(self) -> None:
+        _check_at_least("num_groups", self.num_groups, 2)
+        _check_at_least("num_calibration_runs", self.num_calibration_runs, 2)
+        _check_at_least("num_audit_runs", self.num_audit_runs, 1)
+        r, m = self.num_guesses, self.num_groups
+        if r is not None and (r % 2 or not 2 <= r <= m):
+            raise InputError(f"num_guesses must be even and between 2 and num_groups = {m}, got {r}")
+        if self.predictor == "joint" and (m % 2 or r not in (None, m)):
+            raise InputError(
+                f"the joint predictor guesses every group, so num_guesses must be num_groups and even; "
+                f"got num_guesses={r}, num_groups={m}"
+            )
+        if self.temperature is not None and not self.temperature > 0:
+            raise InputError(f"temperature must be positive, got {self.temperature}")
+        if not 0 < self.significance < 1:
+            raise InputError(f"significance must be in (0, 1), got {self.significance}")
+        if not 0 <= self.delta < 1:
+            raise InputError(f"delta must be in [0, 1), got {self.delta}")
+        if not self.variance_floor > 0:
+            raise InputError(f"variance_floor must be positive, got {self.variance_floor}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
+        if self.threshold is not None and self.statistic != "tail":
+            raise InputError(f"threshold is only used by statistic='tail', got {self.threshold}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The design as plain JSON types."""
+        return asdict(self)
+
+    def replace(self, **changes: Any) -> "AuditDesign":
+        """A copy with some fields changed, checked again."""
+        return replace(self, **changes)
+
+
+_CHOICES = {
+    "method": get_args(Method),
+    "statistic": get_args(Statistic),
+    "predictor": get_args(Predictor),
+    "variance": get_args(Variance),
+    "evidence_form": get_args(EvidenceForm),
+}
+
+
+def _check_at_least(name: str, value: int, least: int) -> None:
+    if not isinstance(value, int) or value < least:
+        raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")

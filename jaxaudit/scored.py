@@ -1,0 +1,156 @@
+"""Scores of many runs, checked at the border: what the attack reads, wherever the models were trained.
+
+Calibration runs and audited runs are different types, so that they cannot be mixed by accident.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from jaxaudit.errors import InputError
+
+
+@dataclass(frozen=True)
+class ScoredRuns:
+    """Sign vectors and membership scores of several runs. Use `CalibrationRuns` or `AuditedRuns`.
+
+    Parameters
+    ----------
+    signs
+        ``(runs, groups)``, +1 where the group was in the run's training data and then forgotten, -1 where it never was;
+        balanced: exactly ``floor(groups / 2)`` entries of a row are +1.
+    scores
+        ``(runs, groups, examples)`` or ``(runs, groups)``: one number per example, **higher = more likely a member**.
+        Finite, except in runs that are flagged as failed.
+    run_ids
+        ``(runs,)`` unique integers. Default: counted from 0 for calibration and from 1,000,000 for audited runs, so
+        that runs without ids never look shared.
+    failed
+        ``(runs,)``: the run diverged or crashed. Default: none. An audited run that failed counts as overlap 0
+        and evidence 0; a calibration run that failed is left out of the fit.
+    weights
+        ``(groups, examples)`` of 0 and 1: 0 marks padding of groups of unequal size. Default: all 1.
+    """
+
+    signs: Int[np.ndarray, "runs groups"]
+    scores: Float[np.ndarray, "runs groups examples"]
+    run_ids: Int[np.ndarray, " runs"] = field(default=None)  # type: ignore[assignment]
+    failed: Bool[np.ndarray, " runs"] = field(default=None)  # type: ignore[assignment]
+    weights: Float[np.ndarray, "groups examples"] = field(default=None)  # type: ignore[assignment]
+
+    kind = "scored"
+    first_run_id = 0
+
+    def __post_init__(self) -> None:
+        # Defaults are filled in and types made canonical here, so that everything downstream sees full arrays.
+        signs = check_signs(self.signs, f"{self.kind} signs")
+        scores = np.asarray(self.scores, dtype=np.float64)
+        scores = scores[:, :, None] if scores.ndim == 2 else scores
+        if scores.ndim != 3 or scores.shape[:2] != signs.shape:
+            raise InputError(
+                f"{self.kind} scores must have shape (runs, groups, examples) with (runs, groups) = {signs.shape} "
+                f"as in signs, got {np.shape(self.scores)}"
+            )
+        runs, groups, examples = scores.shape
+        run_ids = np.arange(runs) + self.first_run_id if self.run_ids is None else np.asarray(self.run_ids)
+        failed = np.zeros(runs, bool) if self.failed is None else np.asarray(self.failed, bool)
+        weights = np.ones((groups, examples)) if self.weights is None else np.asarray(self.weights, np.float64)
+        _check_shape(f"{self.kind} run_ids", run_ids, (runs,))
+        _check_shape(f"{self.kind} failed", failed, (runs,))
+        _check_shape(f"{self.kind} weights", weights, (groups, examples))
+        if not np.isin(weights, (0, 1)).all() or not weights.any(axis=1).all():
+            raise InputError(f"{self.kind} weights must be 0 or 1 with at least one 1 per group")
+        values, counts = np.unique(run_ids, return_counts=True)
+        if (counts > 1).any():
+            raise InputError(f"{self.kind} run_ids must be unique, got {values[counts > 1][0]!r} more than once")
+        bad = ~np.isfinite(scores) & (weights > 0) & ~failed[:, None, None]
+        if bad.any():
+            run, group, example = np.argwhere(bad)[0]
+            raise InputError(
+                f"{self.kind} scores must be finite, got {scores[run, group, example]} in run {run_ids[run]}, "
+                f"group {group}, example {example} ({int(bad.sum())} such values); a run that diverged or crashed "
+                "must be flagged in `failed`"
+            )
+        for name, value in dict(
+            signs=signs, scores=scores, run_ids=run_ids, failed=failed, weights=weights
+        ).items():
+            own = value.copy()  # nobody else can change what was checked
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
+
+    @property
+    def num_runs(self) -> int:
+        """Number of runs, failed ones included."""
+        return len(self.signs)
+
+    @property
+    def num_groups(self) -> int:
+        """Number of candidate groups."""
+        return self.signs.shape[1]
+
+
+class CalibrationRuns(ScoredRuns):
+    """Runs that the attack is fitted on and every choice is made on. See `ScoredRuns`."""
+
+    kind = "calibration"
+
+
+class AuditedRuns(ScoredRuns):
+    """Independent runs that count as evidence. None may be dropped. See `ScoredRuns`.
+
+    Examples
+    --------
+    >>> AuditedRuns(signs=[[1, -1]], scores=[[0.3, float("nan")]])
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: audited scores must be finite, got nan in run 1000000, group 1, example 0 (1 such values); \
+a run that diverged or crashed must be flagged in `failed`
+    """
+
+    kind = "audited"
+    first_run_id = 1_000_000
+
+
+def check_signs(signs: object, name: str = "signs") -> Int[np.ndarray, "runs groups"]:
+    """Sign vectors as int8, after checking shape, values in {-1, +1} and balance.
+
+    Examples
+    --------
+    >>> check_signs([[1, 1, -1]])
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: signs must have exactly 1 of 3 entries +1 in every row, got 2 in row 0
+    """
+    array = np.array(signs)
+    if array.ndim != 2 or array.shape[1] < 2 or len(array) == 0:
+        raise InputError(f"{name} must have shape (runs >= 1, groups >= 2), got {array.shape}")
+    if not np.isin(array, (-1, 1)).all():
+        raise InputError(f"{name} must be -1 or +1, got {array[~np.isin(array, (-1, 1))][0]}")
+    positives, wanted = (array == 1).sum(axis=1), array.shape[1] // 2
+    if (positives != wanted).any():
+        row = int(np.argmax(positives != wanted))
+        raise InputError(
+            f"{name} must have exactly {wanted} of {array.shape[1]} entries +1 in every row, "
+            f"got {positives[row]} in row {row}"
+        )
+    return array.astype(np.int8)
+
+
+def check_disjoint(calibration: CalibrationRuns, audited: AuditedRuns) -> None:
+    """Raise if a run is in both sets, or if the two do not describe the same groups."""
+    shared = np.intersect1d(calibration.run_ids, audited.run_ids)
+    if len(shared):
+        raise InputError(f"calibration and audited runs must be disjoint, got run id {shared[0]!r} in both")
+    if calibration.scores.shape[1:] != audited.scores.shape[1:]:
+        raise InputError(
+            "calibration and audited scores must have the same (groups, examples), got "
+            f"{calibration.scores.shape[1:]} and {audited.scores.shape[1:]}"
+        )
+    if not np.array_equal(calibration.weights, audited.weights):
+        raise InputError("calibration and audited weights must be equal")
+
+
+def _check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise InputError(f"{name} must have shape {shape}, got {array.shape}")

@@ -1,0 +1,184 @@
+"""Training one model: pure functions, no jit, no vmap. `jaxaudit.runs` knows how to do it many times at once.
+
+Base training of a data set and exact retraining on the retain set are the same function, fed with other examples.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PyTree
+
+from jaxaudit.data import Examples
+from jaxaudit.errors import InputError
+
+Params = PyTree[Float[Array, "..."]]
+LogitsFn = Callable[[Params, Array], Float[Array, "examples classes"]]
+LossFn = Callable[[Params, Examples], Float[Array, ""]]
+Info = dict[str, Array]
+
+
+class TrainState(NamedTuple):
+    """Parameters and the optimiser's state; the step count lives in the latter."""
+
+    params: Params
+    optimizer_state: Any
+
+
+class Loop(NamedTuple):
+    """One run as a loop: what `jaxaudit.runs` repeats over the run axis.
+
+    ``init(per_run, shared) -> carry`` and ``body(step, carry, per_run, shared) -> carry`` describe **one** run;
+    ``per_run`` is that run's slice, ``shared`` is the same for all runs. Both are pure.
+    """
+
+    init: Callable[[Any, Any], Any]
+    body: Callable[[Int[Array, ""], Any, Any, Any], Any]
+    num_steps: int
+
+
+@dataclass(frozen=True)
+class SgdSpec:
+    """Plain SGD whose learning rate falls linearly to an end value over all epochs.
+
+    Parameters
+    ----------
+    epochs
+        Passes over the examples; the order is the same in every pass.
+    learning_rate, end_learning_rate
+        First and last value of the linear schedule.
+    batch_size
+        Examples per update. The last batch of an epoch is filled up with weight 0, so no example is left out.
+    momentum
+        0 (default) is plain SGD.
+
+    Examples
+    --------
+    >>> SgdSpec(epochs=2, learning_rate=0.1, batch_size=64).num_updates(100)
+    4
+    """
+
+    epochs: int
+    learning_rate: float
+    end_learning_rate: float = 0.0
+    batch_size: int = 64
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.epochs < 0 or self.batch_size < 1:
+            raise InputError(f"epochs must be >= 0 and batch_size >= 1, got {self.epochs} and {self.batch_size}")
+        if not self.learning_rate > 0 or not self.end_learning_rate >= 0:
+            raise InputError(
+                "learning_rate must be positive and end_learning_rate not negative, "
+                f"got {self.learning_rate} and {self.end_learning_rate}"
+            )
+        if not 0 <= self.momentum < 1:
+            raise InputError(f"momentum must be in [0, 1), got {self.momentum}")
+
+    def num_updates(self, num_examples: int) -> int:
+        """Updates in all epochs over this many examples."""
+        return self.epochs * num_batches(num_examples, self.batch_size)
+
+    def optimizer(self, num_updates: int) -> optax.GradientTransformation:
+        """The optax optimiser for a training of this many updates."""
+        schedule = optax.linear_schedule(self.learning_rate, self.end_learning_rate, max(num_updates, 1))
+        return optax.sgd(schedule, momentum=self.momentum or None)
+
+
+def num_batches(num_examples: int, batch_size: int) -> int:
+    """Batches per epoch, the last one possibly filled up.
+
+    Examples
+    --------
+    >>> num_batches(1247, 64)
+    20
+    """
+    return -(-num_examples // batch_size)
+
+
+def take_batch(
+    pool: Examples, members: Int[Array, " members"], step: Int[Array, ""] | int, batch_size: int
+) -> Examples:
+    """The batch of update ``step`` when the members are read in their order, again and again.
+
+    Parameters
+    ----------
+    pool
+        All candidate examples.
+    members
+        Indices into the pool, in the order of training; their number is fixed, so one compilation serves all runs.
+    step
+        Update number, counted from 0 and continued over epochs.
+    batch_size
+        Examples per batch; places past the last member have weight 0.
+
+    Examples
+    --------
+    >>> pool = Examples(jnp.arange(5.0), jnp.arange(5), jnp.ones(5))
+    >>> take_batch(pool, jnp.array([4, 0, 2]), 1, 2)
+    Examples(x=Array([2., 2.], dtype=float32), y=Array([2, 2], dtype=int32), weights=Array([1., 0.], dtype=float32))
+    """
+    places = (step % num_batches(len(members), batch_size)) * batch_size + jnp.arange(batch_size)
+    index = members[jnp.minimum(places, len(members) - 1)]
+    inside = (places < len(members)).astype(pool.weights.dtype)
+    return Examples(pool.x[index], pool.y[index], pool.weights[index] * inside)
+
+
+def cross_entropy_loss(logits_fn: LogitsFn) -> LossFn:
+    """Mean cross-entropy over the examples of weight 1, in nats.
+
+    Examples
+    --------
+    >>> loss = cross_entropy_loss(lambda params, x: x @ params)
+    >>> examples = Examples(jnp.eye(2), jnp.array([0, 1]), jnp.array([1.0, 0.0]))
+    >>> print(f"{loss(jnp.zeros((2, 2)), examples):.4f}")
+    0.6931
+    """
+
+    def loss(params: Params, examples: Examples) -> Float[Array, ""]:
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits_fn(params, examples.x), examples.y)
+        return jnp.sum(losses * examples.weights) / jnp.maximum(jnp.sum(examples.weights), 1.0)
+
+    return loss
+
+
+def start_training(params: Params, optimizer: optax.GradientTransformation) -> TrainState:
+    """State before the first update."""
+    return TrainState(params, optimizer.init(params))
+
+
+def training_step(
+    loss_fn: LossFn, optimizer: optax.GradientTransformation, state: TrainState, examples: Examples
+) -> tuple[TrainState, Info]:
+    """One update of the optimiser on the loss of one batch.
+
+    Returns
+    -------
+    The next state, and for logging the loss before the update and the norm of its gradient.
+    """
+    loss, gradient = jax.value_and_grad(loss_fn)(state.params, examples)
+    updates, optimizer_state = optimizer.update(gradient, state.optimizer_state, state.params)
+    info = {"loss": loss, "gradient_norm": optax.tree.norm(gradient)}
+    return TrainState(optax.apply_updates(state.params, updates), optimizer_state), info
+
+
+def training_loop(loss_fn: LossFn, spec: SgdSpec, num_members: int) -> Loop:
+    """Base training as a loop over updates.
+
+    ``per_run`` is the run's member indices; ``shared`` is ``(pool, initial parameters)``. The carry is a `TrainState`.
+    """
+    num_updates = spec.num_updates(num_members)
+    optimizer = spec.optimizer(num_updates)
+
+    def init(members: Int[Array, " members"], shared: tuple[Examples, Params]) -> TrainState:
+        return start_training(shared[1], optimizer)
+
+    def body(
+        step: Int[Array, ""], state: TrainState, members: Int[Array, " members"], shared: tuple[Examples, Params]
+    ) -> TrainState:
+        return training_step(loss_fn, optimizer, state, take_batch(shared[0], members, step, spec.batch_size))[0]
+
+    return Loop(init, body, num_updates)

@@ -1,0 +1,166 @@
+"""The contract of every unlearning algorithm: a pair of pure functions, as in optax.
+
+``init(key, trained) -> state`` and ``update(key, state, batch) -> (state, info)`` describe **one** run. The state's
+first field is ``params``. One update consumes one mini-batch. There is no jit, vmap, printing or file access inside,
+and every random number comes from the key of that call.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import optax
+from jaxtyping import Array, Key
+
+from jaxaudit.data import Examples
+from jaxaudit.errors import InputError
+from jaxaudit.train import Info, LossFn, Params, TrainState, start_training, training_step
+
+
+class Trained(NamedTuple):
+    """What training leaves behind for the unlearner."""
+
+    params: Params
+    initial_params: Params
+    """The parameters that training started from, x0; the same for all runs."""
+
+
+class Batch(NamedTuple):
+    """One mini-batch of each kind, of fixed shape. A method that must not see a part ignores it."""
+
+    retain: Examples
+    forget: Examples
+
+
+class Unlearner(NamedTuple):
+    """One stage of unlearning.
+
+    ``init(key, trained) -> state`` and ``update(key, state, batch) -> (state, info)``; the driver calls ``update``
+    ``num_updates`` times, with batches read in a fixed order, again and again.
+    """
+
+    init: Callable[[Key[Array, ""], Trained], Any]
+    update: Callable[[Key[Array, ""], Any, Batch], tuple[Any, Info]]
+    num_updates: int
+
+
+class Stages(NamedTuple):
+    """A composition: each stage starts from the parameters that the one before it left."""
+
+    stages: tuple[Unlearner, ...]
+
+
+class NamedMethod(NamedTuple):
+    """A method with what a report says about it."""
+
+    method: Stages
+    title: str
+    description: str
+    certified: bool
+    """Whether it comes with a proof for some (epsilon, delta)."""
+
+
+def then(*parts: Unlearner | Stages) -> Stages:
+    """Do one after the other.
+
+    Every stage has its own state, so a composition has no switch inside a compiled loop.
+
+    Examples
+    --------
+    >>> from jaxaudit import unlearn
+    >>> len(then(unlearn.no_unlearning(), then(unlearn.no_unlearning(), unlearn.no_unlearning())).stages)
+    3
+    """
+    return Stages(tuple(stage for part in parts for stage in as_stages(part).stages))
+
+
+def repeat(part: Unlearner | Stages, times: int) -> Stages:
+    """Do the same ``times`` times in a row; every time starts with a fresh state.
+
+    Examples
+    --------
+    >>> from jaxaudit import unlearn
+    >>> len(repeat(unlearn.no_unlearning(), 3).stages)
+    3
+    """
+    if times < 1:
+        raise InputError(f"times must be at least 1, got {times}")
+    return then(*[part] * times)
+
+
+def as_stages(method: Unlearner | Stages) -> Stages:
+    """A single unlearner as a composition of one."""
+    return method if isinstance(method, Stages) else Stages((method,))
+
+
+def check_num_updates(num_updates: int) -> int:
+    """Raise unless the number of updates is a non-negative integer."""
+    if not isinstance(num_updates, int) or num_updates < 0:
+        raise InputError(f"num_updates must be a non-negative integer, got {num_updates!r}")
+    return num_updates
+
+
+def gradient_unlearner(
+    loss_fn: LossFn,
+    optimizer: optax.GradientTransformation,
+    num_updates: int,
+    *,
+    examples: Callable[[Batch], Examples],
+    start: Callable[[Trained], Params] = lambda trained: trained.params,
+) -> Unlearner:
+    """Gradient steps on one part of the batch: the common core of fine-tuning, ascent and retraining.
+
+    Parameters
+    ----------
+    loss_fn
+        ``(params, examples) -> scalar``, minimised.
+    optimizer
+        Any optax optimiser that holds no random key.
+    num_updates
+        How many steps.
+    examples
+        The part of the batch that the loss sees.
+    start
+        The parameters to start from.
+    """
+    check_num_updates(num_updates)
+
+    def init(key: Key[Array, ""], trained: Trained) -> TrainState:
+        return start_training(start(trained), optimizer)
+
+    def update(key: Key[Array, ""], state: TrainState, batch: Batch) -> tuple[TrainState, Info]:
+        return training_step(loss_fn, optimizer, state, examples(batch))
+
+    return Unlearner(init, update, num_updates)
+
+
+def apply(
+    method: Unlearner | Stages,
+    key: Key[Array, ""],
+    trained: Trained,
+    batch_fn: Callable[[int], Batch],
+) -> Params:
+    """Unlearn one model in a plain Python loop: the reference for the many-run driver.
+
+    Parameters
+    ----------
+    method
+        An unlearner or a composition of several.
+    key
+        Noise key of this run.
+    trained
+        The trained model.
+    batch_fn
+        ``update number within the stage -> Batch``.
+
+    Returns
+    -------
+    The unlearned parameters.
+    """
+    for index, stage in enumerate(as_stages(method).stages):
+        stage_key = jax.random.fold_in(key, index)
+        state = stage.init(jax.random.fold_in(stage_key, 0), trained)
+        for step in range(stage.num_updates):
+            state, _ = stage.update(jax.random.fold_in(stage_key, step + 1), state, batch_fn(step))
+        trained = trained._replace(params=state.params)
+    return trained.params

@@ -1,0 +1,57 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen, nnx
+
+from jaxaudit.data import Examples
+from jaxaudit.models import from_linen, from_nnx
+from jaxaudit.runs import run_loops
+from jaxaudit.train import SgdSpec, cross_entropy_loss, training_loop
+
+
+class NnxMlp(nnx.Module):
+    def __init__(self, rngs):
+        self.first = nnx.Linear(3, 8, rngs=rngs)
+        self.second = nnx.Linear(8, 2, rngs=rngs)
+
+    def __call__(self, x):
+        return self.second(nnx.relu(self.first(x)))
+
+
+class LinenMlp(linen.Module):
+    @linen.compact
+    def __call__(self, x):
+        return linen.Dense(2)(linen.relu(linen.Dense(8)(x)))
+
+
+def trained_accuracy(model):
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(60, 3)), jnp.float32)
+    pool = Examples(x, (x[:, 0] > 0).astype(jnp.int32), jnp.ones(60))
+    loop = training_loop(cross_entropy_loss(model.logits_fn), SgdSpec(40, 0.5, batch_size=20), 60)
+    state, _ = run_loops(loop, jnp.tile(jnp.arange(60), (2, 1)), (pool, model.init_fn(jax.random.key(0))))
+    logits = jax.vmap(lambda params: model.logits_fn(params, x))(state.params)
+    return float((logits.argmax(-1) == pool.y).mean())
+
+
+def test_linen_and_nnx_modules_train_over_the_run_axis():
+    assert trained_accuracy(from_linen(LinenMlp(), jnp.zeros((1, 3)))) > 0.9
+    assert trained_accuracy(from_nnx(NnxMlp)) > 0.9
+
+
+def test_logits_are_the_modules_own():
+    x = jnp.ones((4, 3))
+    module = LinenMlp()
+    model = from_linen(module, x)
+    params = model.init_fn(jax.random.key(1))
+    np.testing.assert_array_equal(model.logits_fn(params, x), module.apply({"params": params}, x))
+    nnx_model = from_nnx(NnxMlp)
+    np.testing.assert_array_equal(
+        nnx_model.logits_fn(nnx_model.init_fn(jax.random.key(1)), x), NnxMlp(nnx.Rngs(params=jax.random.key(1)))(x)
+    )
+
+
+def test_parameters_follow_the_key():
+    model = from_nnx(NnxMlp)
+    one, same, other = (jax.tree.leaves(model.init_fn(jax.random.key(seed)))[-1] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, same)
+    assert abs(one - other).max() > 0

@@ -1,0 +1,98 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from jaxaudit.data import Examples
+from jaxaudit.errors import InputError
+from jaxaudit.runs import run_loops
+from jaxaudit.train import SgdSpec, cross_entropy_loss, num_batches, take_batch, training_loop
+
+
+def make_pool(size=30, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, size)
+    x = np.eye(3)[y] + 0.7 * rng.normal(size=(size, 3))
+    return Examples(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.int32), jnp.ones(size))
+
+
+def linear(params, x):
+    return x @ params["w"] + params["b"]
+
+
+X0 = {"w": jnp.zeros((3, 3)), "b": jnp.zeros(3)}
+
+
+def test_an_epoch_reads_every_member_once_in_its_order():
+    pool, members = make_pool(), jnp.array([7, 3, 11, 0, 20, 5, 1])
+    batches = [take_batch(pool, members, step, 3) for step in range(3)]
+    x = np.concatenate([batch.x[np.asarray(batch.weights) > 0] for batch in batches])
+    np.testing.assert_array_equal(x, pool.x[members])
+    assert sum(float(batch.weights.sum()) for batch in batches) == 7
+    np.testing.assert_array_equal(take_batch(pool, members, 3, 3).x, batches[0].x)
+
+
+def test_padding_of_the_pool_stays_padding():
+    pool = make_pool()._replace(weights=jnp.ones(30).at[4].set(0.0))
+    assert take_batch(pool, jnp.array([4, 5]), 0, 2).weights.tolist() == [0.0, 1.0]
+
+
+def test_loss_is_the_weighted_mean():
+    pool = make_pool(6)
+    params = {"w": jnp.asarray(np.random.default_rng(1).normal(size=(3, 3)), jnp.float32), "b": jnp.zeros(3)}
+    loss = cross_entropy_loss(linear)
+    half = pool._replace(weights=jnp.array([1.0, 1, 1, 0, 0, 0]))
+    first = jax.tree.map(lambda leaf: leaf[:3], pool)
+    assert float(loss(params, half)) == pytest.approx(float(loss(params, first)), rel=1e-6)
+    assert float(loss(params, pool._replace(weights=jnp.zeros(6)))) == 0.0
+
+
+def test_training_finds_the_optimum_of_a_convex_problem():
+    """Full-batch descent on logistic regression reaches scikit-learn's solution."""
+    pool = make_pool(200)
+    spec = SgdSpec(epochs=3000, learning_rate=1.0, end_learning_rate=1.0, batch_size=200)
+    members = jnp.arange(200)[None]
+    state, _ = run_loops(training_loop(cross_entropy_loss(linear), spec, 200), members, (pool, X0))
+    oracle = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(np.asarray(pool.x), np.asarray(pool.y))
+    ours = linear(jax.tree.map(lambda leaf: leaf[0], state.params), pool.x)
+    probabilities = jax.nn.softmax(ours)
+    np.testing.assert_allclose(probabilities, oracle.predict_proba(np.asarray(pool.x)), atol=2e-3)
+
+
+def test_equal_members_give_equal_models_and_others_do_not():
+    pool = make_pool()
+    members = jnp.array([[0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 5]])
+    loop = training_loop(cross_entropy_loss(linear), SgdSpec(4, 0.1, batch_size=2), 5)
+    weights = np.asarray(run_loops(loop, members, (pool, X0))[0].params["w"])
+    np.testing.assert_array_equal(weights[0], weights[1])
+    assert abs(weights[0] - weights[2]).max() > 1e-4
+
+
+def test_learning_rate_falls_linearly_to_its_end():
+    """With gradient 1 everywhere the parameters fall by the sum of the learning rates."""
+    pool = make_pool(4)
+    spec = SgdSpec(epochs=5, learning_rate=0.5, end_learning_rate=0.0, batch_size=4)
+    loop = training_loop(lambda params, examples: params, spec, 4)
+    state, _ = run_loops(loop, jnp.arange(4)[None], (pool, jnp.zeros(())))
+    assert float(state.params[0]) == pytest.approx(-sum(0.5 * (1 - k / 5) for k in range(5)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epochs": -1}, "epochs must be >= 0"),
+        ({"batch_size": 0}, "batch_size >= 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"learning_rate": float("nan")}, "learning_rate must be positive"),
+        ({"end_learning_rate": -0.1}, "end_learning_rate not negative"),
+        ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got 1.0"),
+    ],
+)
+def test_bad_settings(change, message):
+    with pytest.raises(InputError, match=message):
+        SgdSpec(**{"epochs": 1, "learning_rate": 0.1, **change})
+
+
+def test_num_batches():
+    assert [num_batches(n, 64) for n in (1, 64, 65, 997, 1247)] == [1, 1, 2, 16, 20]

@@ -1,0 +1,205 @@
+"""The battery that every unlearner of the registry passes before its own tests."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxaudit.data import Examples
+from jaxaudit.models import mlp
+from jaxaudit.runs import run_loops
+from jaxaudit.train import SgdSpec, cross_entropy_loss, take_batch
+from jaxaudit.unlearn import METHODS, Batch, Problem, Trained, UnlearningSpec, apply, as_stages
+from jaxaudit.unlearn.driver import RunInput, SharedInput, stage_loop
+
+NUM_RETAIN, NUM_FORGET, BATCH = 11, 5, 4
+SPEC = UnlearningSpec(
+    finetune=SgdSpec(epochs=2, learning_rate=0.1), ascent=SgdSpec(1, 0.05, end_learning_rate=0.05)
+)
+MODEL = mlp((3,), 4, hidden=(5,))
+LOSS = cross_entropy_loss(MODEL.logits_fn)
+SPECS = {"finetune": replace(SPEC.finetune, batch_size=BATCH), "ascent": replace(SPEC.ascent, batch_size=BATCH)}
+PROBLEM = Problem(LOSS, SgdSpec(2, 0.2, batch_size=BATCH), UnlearningSpec(**SPECS), NUM_RETAIN, NUM_FORGET)
+entries = pytest.mark.parametrize("entry", METHODS.values(), ids=METHODS)
+
+
+def make_pool(seed=0):
+    rng = np.random.default_rng(seed)
+    size = NUM_RETAIN + NUM_FORGET
+    x = jnp.asarray(rng.normal(size=(size, 3)), jnp.float32)
+    return Examples(x, jnp.asarray(rng.integers(0, 4, size), jnp.int32), jnp.ones(size))
+
+
+POOL = make_pool()
+RETAIN, FORGET = jnp.arange(NUM_RETAIN), NUM_RETAIN + jnp.arange(NUM_FORGET)
+
+
+def trained_model(seed=1):
+    return Trained(MODEL.init_fn(jax.random.key(seed)), MODEL.init_fn(jax.random.key(99)))
+
+
+def batch_at(step, pool=POOL):
+    return Batch(retain=take_batch(pool, RETAIN, step, BATCH), forget=take_batch(pool, FORGET, step, BATCH))
+
+
+def stages_of(entry):
+    return as_stages(entry.build(PROBLEM)).stages
+
+
+def assert_trees_equal(left, right):
+    jax.tree.map(np.testing.assert_array_equal, left, right)
+
+
+def largest_difference(left, right):
+    return max(float(abs(a - b).max()) for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right)))
+
+
+def unlearn_in_loop(entry, key, trained, pool=POOL):
+    return apply(entry.build(PROBLEM), key, trained, lambda step: batch_at(step, pool))
+
+
+def unlearn_many(entry, keys, params, trained):
+    """All stages through the run axis."""
+    shared = SharedInput(POOL, RETAIN, trained.initial_params)
+    for index, stage in enumerate(stages_of(entry)):
+        run = RunInput(keys, params, jnp.tile(FORGET, (len(keys), 1)))
+        params = run_loops(stage_loop(stage, index, BATCH), run, shared)[0].params
+    return params
+
+
+@entries
+def test_jit_equals_eager(entry):
+    key = jax.random.key(0)
+    for stage in stages_of(entry):
+        eager = stage.update(key, stage.init(key, trained_model()), batch_at(0))
+        jitted = jax.jit(stage.update)(key, jax.jit(stage.init)(key, trained_model()), batch_at(0))
+        assert largest_difference(eager[0].params, jitted[0].params) < 1e-6
+        assert jax.tree.structure(eager) == jax.tree.structure(jitted)
+
+
+@entries
+def test_run_axis_equals_python_loop(entry):
+    keys = jax.random.split(jax.random.key(3), 3)
+    trained = [trained_model(seed) for seed in (1, 2, 3)]
+    params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[model.params for model in trained])
+    many = unlearn_many(entry, keys, params, trained[0])
+    for run, (key, model) in enumerate(zip(keys, trained)):
+        single = unlearn_in_loop(entry, key, model)
+        assert largest_difference(jax.tree.map(lambda leaf, i=run: leaf[i], many), single) < 1e-5
+
+
+@entries
+def test_same_key_gives_the_same_bits(entry):
+    key = jax.random.key(4)
+    first, second = (unlearn_in_loop(entry, key, trained_model()) for _ in range(2))
+    assert_trees_equal(first, second)
+
+
+@entries
+def test_another_key_changes_the_result_exactly_if_the_method_is_noisy(entry):
+    one, other = (unlearn_in_loop(entry, jax.random.key(seed), trained_model()) for seed in (5, 6))
+    assert (largest_difference(one, other) > 0) == entry.noisy
+
+
+@entries
+def test_state_keeps_structure_shapes_and_types(entry):
+    key = jax.random.key(0)
+    for stage in stages_of(entry):
+        state = stage.init(key, trained_model())
+        after, info = stage.update(key, state, batch_at(0))
+        assert state._fields[0] == "params"
+        assert jax.tree.structure(state) == jax.tree.structure(after)
+        for before, later in zip(jax.tree.leaves(state), jax.tree.leaves(after)):
+            assert (jnp.shape(before), jnp.asarray(before).dtype) == (later.shape, later.dtype)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(info))
+
+
+@entries
+def test_one_trace_serves_all_updates(entry):
+    for stage in stages_of(entry):
+        traces = []
+
+        def update(key, state, batch, stage=stage, traces=traces):
+            traces.append(1)
+            return stage.update(key, state, batch)[0]
+
+        jitted, state = jax.jit(update), stage.init(jax.random.key(0), trained_model())
+        for step in range(3):
+            state = jitted(jax.random.key(step), state, batch_at(step))
+        assert len(traces) == 1
+
+
+@entries
+def test_zero_updates_are_the_identity_unless_the_method_restarts(entry):
+    for stage in stages_of(entry):
+        trained = trained_model()
+        start = stage.init(jax.random.key(0), trained).params
+        assert_trees_equal(start, trained.initial_params if entry.restarts else trained.params)
+
+
+@entries
+@pytest.mark.parametrize("part", ["retain", "forget"])
+def test_only_declared_data_changes_the_result(entry, part):
+    rows = RETAIN if part == "retain" else FORGET
+    changed = POOL._replace(x=POOL.x.at[rows].add(1.0))
+    key, trained = jax.random.key(0), trained_model()
+    moved = largest_difference(
+        unlearn_in_loop(entry, key, trained), unlearn_in_loop(entry, key, trained, changed)
+    )
+    assert (moved > 0) == (part in entry.reads)
+
+
+@entries
+def test_padding_never_counts(entry):
+    """Examples of weight 0 may hold anything."""
+    key = jax.random.key(0)
+    for stage in stages_of(entry):
+        state = stage.init(key, trained_model())
+        plain = batch_at(0)
+        masked = jax.tree.map(lambda leaf: leaf, plain)
+        masked = Batch(*(part._replace(weights=part.weights.at[-1].set(0.0)) for part in masked))
+        garbage = Batch(*(part._replace(x=part.x.at[-1].set(1e3)) for part in masked))
+        assert_trees_equal(
+            stage.update(key, state, masked)[0].params, stage.update(key, state, garbage)[0].params
+        )
+
+
+def plain_descent(params, spec, num_examples, rows, sign=1.0):
+    """The optimiser by itself, on batches cut by hand."""
+    num_updates = spec.epochs * -(-num_examples // BATCH)
+    optimizer = optax.sgd(optax.linear_schedule(spec.learning_rate, spec.end_learning_rate, num_updates))
+    state = optimizer.init(params)
+    for _ in range(spec.epochs):
+        for start in range(0, num_examples, BATCH):
+            batch = jax.tree.map(lambda leaf, i=rows[start : start + BATCH]: leaf[i], POOL)
+            updates, state = optimizer.update(
+                jax.tree.map(lambda g: sign * g, jax.grad(LOSS)(params, batch)), state
+            )
+            params = optax.apply_updates(params, updates)
+    return params
+
+
+def test_methods_are_the_plain_optimiser_on_their_data():
+    trained = trained_model()
+    finetuned = plain_descent(trained.params, PROBLEM.spec.finetune, NUM_RETAIN, RETAIN)
+    retrained = plain_descent(trained.initial_params, PROBLEM.training, NUM_RETAIN, RETAIN)
+    climbed = plain_descent(trained.params, PROBLEM.spec.ascent, NUM_FORGET, FORGET, sign=-1.0)
+    ascent = plain_descent(climbed, PROBLEM.spec.finetune, NUM_RETAIN, RETAIN)
+    expected = {
+        "none": trained.params,
+        "retain-finetune": finetuned,
+        "ascent": ascent,
+        "retrain": retrained,
+    }
+    for name, params in expected.items():
+        got = unlearn_in_loop(METHODS[name], jax.random.key(0), trained)
+        assert largest_difference(got, params) < 1e-6, name
+
+
+def test_keys_are_never_reused():
+    with jax.debug_key_reuse(True):
+        for entry in METHODS.values():
+            unlearn_in_loop(entry, jax.random.key(0), trained_model())
