@@ -1,0 +1,236 @@
+"""What a report says, in order and in plain words; `markdown` and `html` write it down."""
+
+import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from jaxaudit.report.blocks import Block, Bullets, Code, Figure, Section, Table, Text, Warn
+from jaxaudit.report.conditions import condition_rows
+from jaxaudit.report.document import NUM_TOP_RECORDS, PRIVACY_WARNING, plain
+from jaxaudit.report.figures import BOUNDS, CAPTIONS, GUESSES, OVERLAPS
+from jaxaudit.report.table import confidence, footnote, header_rows, number, row, short
+
+if TYPE_CHECKING:
+    from jaxaudit.report.results import AuditReport, MethodResult
+
+TITLE = "Audit of machine unlearning"
+
+
+def report_sections(report: "AuditReport", figures: Collection[str]) -> list[Section]:
+    """All sections of the report. ``figures`` are the names of the figures that were drawn."""
+    return [
+        Section("In short", (*_claim(report), *_verdicts(report))),
+        Section("What was measured", (_results(report), Text(footnote(report)), *_figure(BOUNDS, figures))),
+        Section("What this means, and what it does not", (Bullets(_meaning(report)),)),
+        Section("Methods", (Text("Each method was audited on its own, at the same design."),)),
+        *(_method(method, report) for method in report.methods),
+        Section("Overlaps against chance", _figure(OVERLAPS, figures)),
+        Section("Conditions of validity", (Text(_CONDITIONS), _conditions(report))),
+        Section("Design and choices", (*_design(report), *_figure(GUESSES, figures))),
+        Section("How to repeat and verify", _provenance(report)),
+    ]
+
+
+def _figure(name: str, figures: Collection[str]) -> tuple[Block, ...]:
+    return (Figure(name, CAPTIONS[name]),) if name in figures else ()
+
+
+def _claim(report: "AuditReport") -> list[Block]:
+    titles = "; ".join(method.title for method in report.methods)
+    audited = (
+        f"Audited on {report.data.get('name', 'unnamed data')}: {titles}. There are "
+        f"{report.design.num_groups} candidate groups of records; half of them, drawn at random, are "
+        "forgotten in each run."
+    )
+    if report.claim is None:
+        claim = "No claim was given, so none was tested; the numbers below are lower bounds on epsilon."
+    else:
+        claim = (
+            f"Claim under test: epsilon = {report.claim.epsilon:g} at delta = {report.claim.delta:g}, at "
+            f"significance {report.design.significance:g} for each method."
+        )
+    return [Text(audited), Text(claim)]
+
+
+def _verdicts(report: "AuditReport") -> list[Block]:
+    level = confidence(report)
+    lines = []
+    for method in report.methods:
+        analysis = method.analysis
+        found = (
+            f"with {level} confidence the true epsilon is at least {number(analysis.epsilon)} at "
+            f"delta = {short(report.design.delta)}"
+            if analysis.epsilon > 0
+            else "this attack found nothing (the lower bound on epsilon is 0)"
+        )
+        found += f"; this design can show at most {number(analysis.ceiling)}"
+        verdict = "" if analysis.verdict is None else f" {analysis.verdict.text}."
+        lines.append(f"{method.title}: {found}.{verdict[:2].upper()}{verdict[2:]}")
+    return [Bullets(tuple(lines)), Warn(PRIVACY_WARNING)]
+
+
+def _results(report: "AuditReport") -> Table:
+    titles, units = header_rows(report)
+    header = tuple(f"{title} ({unit})" if unit else title for title, unit in zip(titles, units))
+    return Table(header, tuple(tuple(row(method)) for method in report.methods))
+
+
+def _meaning(report: "AuditReport") -> tuple[str, ...]:
+    level = confidence(report)
+    return (
+        "The audit trains many models, each with its own random half of the candidate groups, lets the "
+        "method forget that half, and asks an auditor to tell from the unlearned model which half it was. "
+        "If forgetting were perfect, the auditor could only guess. Epsilon measures the distance from "
+        "that: at epsilon = 0 the unlearned model says nothing about the forgotten records; the larger "
+        "epsilon, the more it says.",
+        f"The bound measures what this attacker found. The true epsilon is at least the bound, with {level} "
+        "confidence; how much larger it is, the audit cannot say. A better attack can only raise the bound.",
+        "'Not falsified' is no certificate. It says that this attack, with this number of runs, found no "
+        "evidence against the claim. A claim at or above the ceiling could not have been falsified, "
+        "whatever the model remembers.",
+        "For a deterministic pipeline the true epsilon at delta = 0 is 0 or infinite: the unlearned model "
+        "either does not depend on the forgotten records at all, or two different halves give two "
+        "different models. The bound then says how easily this attack sees the difference; it is finite "
+        "because any number of runs is.",
+        f"The verdict uses the declared method ({report.design.method}) at the full significance; the other "
+        "columns are informational. Picking the largest column afterwards would be a second look, which this "
+        "significance does not cover. Each unlearning method has a test of its own; over several of them the "
+        "chances of a false alarm add up.",
+        "'Direct' counts right guesses; 'soft' adds up likelihood ratios; 'Thm 4.2' is the bound of the "
+        "paper 'Auditing of Unlearning Algorithms' on the same guesses.",
+    )
+
+
+def _method(method: "MethodResult", report: "AuditReport") -> Section:
+    blocks: list[Block] = [Text(_describe(method))]
+    blocks += [Warn(note) for note in method.analysis.notes]
+    if method.moved == 0:
+        blocks.append(Warn("The parameters did not move: the unlearned model is the trained model."))
+    blocks += [Table(("measured", "value"), tuple(_measurements(method))), *_records(method, report)]
+    return Section(method.title, tuple(blocks), level=3)
+
+
+def _describe(method: "MethodResult") -> str:
+    certified = (
+        "Certified: a proof gives it some" if method.certified else "Not certified: no proof gives it an"
+    )
+    return f"{method.description} {certified} (epsilon, delta).".strip()
+
+
+def _measurements(method: "MethodResult") -> list[tuple[str, str]]:
+    analysis = method.analysis
+    leakage = analysis.leakage
+    rows = [
+        (
+            f"epsilon, {name}, delta = {bound.delta:g}",
+            f"at least {number(bound.epsilon)} of at most {number(bound.ceiling)}",
+        )
+        for name, bound in _bounds(method)
+    ]
+    if analysis.verdict is not None:
+        rows += [
+            (f"p-value of the claim, {name}", f"{value:.3g} (level {analysis.verdict.levels[name]:g})")
+            for name, value in analysis.verdict.p_values.items()
+        ]
+    rows.append(
+        ("overlaps of the audited runs", f"{_listed(analysis.overlaps)} of {analysis.selection.num_guesses}")
+    )
+    rows.append(("area under the ROC curve", f"{leakage.roc_auc:.3f} (0.5 is chance)"))
+    rows += [
+        (f"true-positive rate at {100 * rate:g} % false positives", f"{100 * value:.2f} %")
+        for rate, value in leakage.tpr_at_fpr.items()
+    ]
+    rows.append(("failed calibration runs, left out", _listed(analysis.failed_calibration) or "none"))
+    rows.append(("failed audited runs, counted as no evidence", _listed(analysis.failed_audited) or "none"))
+    if method.moved is not None:
+        rows.append(("mean distance the parameters moved", f"{method.moved:.3g}"))
+    return rows
+
+
+def _bounds(method: "MethodResult") -> list[tuple[str, Any]]:
+    analysis = method.analysis
+    return [
+        ("direct", analysis.direct),
+        ("direct", analysis.direct_small_delta),
+        ("soft", analysis.soft),
+        ("soft", analysis.soft_small_delta),
+        ("Theorem 4.2", analysis.paper),
+    ]
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(str(value) for value in plain(values))
+
+
+def _records(method: "MethodResult", report: "AuditReport") -> tuple[Block, ...]:
+    if method.analysis.no_evidence:
+        return ()
+    leakage = method.analysis.leakage
+    found = (
+        f"{leakage.num_recognised} of {report.design.num_groups} groups are recognised at a false-discovery "
+        f"rate of {leakage.false_discovery_rate:g}. The best recognised are below; beyond that number they "
+        "are no more than chance would show. Log-odds: evidence for the true membership, in nats, over all "
+        "audited runs."
+    )
+    rows = tuple(
+        (
+            ", ".join(report.record_ids[record.group]) if report.record_ids else f"group {record.group}",
+            f"{record.log_odds:.2f}",
+            f"{record.p_value:.2g}",
+            f"{record.q_value:.2g}",
+        )
+        for record in leakage.records[:NUM_TOP_RECORDS]
+    )
+    return Text(found), Table(("record", "posterior log-odds", "p-value", "q-value"), rows)
+
+
+_CONDITIONS = (
+    "The bound is valid under these conditions. What is 'verified' is checked again by 'jaxaudit verify'; "
+    "'by construction' means that the software made the runs that way; 'the auditor' means that the "
+    "software cannot see it, so that whoever ran the audit answers for it."
+)
+
+
+def _conditions(report: "AuditReport") -> Table:
+    return Table(("condition", "how it is met", "who vouches"), tuple(condition_rows(report)))
+
+
+def _design(report: "AuditReport") -> list[Block]:
+    rows = [
+        (method.title, str(chosen.num_guesses), f"{chosen.temperature:g}", _or_dash(chosen.threshold))
+        for method in report.methods
+        for chosen in [method.analysis.selection]
+    ]
+    return [
+        Table(("declared beforehand", "value"), _items(report.design.as_dict())),
+        Text(
+            "What is open there (null) was fixed on the calibration runs, before the audited runs were "
+            "looked at:"
+        ),
+        Table(("method", "guesses per run r", "temperature", "threshold"), tuple(rows)),
+    ]
+
+
+def _or_dash(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _items(values: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (str(key), value if isinstance(value, str) else json.dumps(plain(value)))
+        for key, value in values.items()
+    )
+
+
+def _provenance(report: "AuditReport") -> tuple[Block, ...]:
+    return (
+        Text("Recompute every statistical number from evidence.npz and check the conditions:"),
+        Code("jaxaudit verify DIR"),
+        Text("Accuracies and timings are not recomputed: they need the models."),
+        Warn(PRIVACY_WARNING),
+        Table(("data", "value"), _items(report.data)),
+        Table(("provenance", "value"), _items(report.provenance)),
+        Table(("cost", "value"), _items(report.timings)),
+        Text("Everything that is needed to repeat the audit:"),
+        Code(json.dumps(plain(report.spec, "spec"), indent=2, ensure_ascii=False)),
+    )

@@ -1,0 +1,85 @@
+"""The report folder: written as a whole or not at all."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxaudit.errors import InputError
+from jaxaudit.report.document import report_document, write_json
+from jaxaudit.report.evidence_file import write_evidence
+from jaxaudit.report.figures import FIGURE_NAMES, draw_figures
+from jaxaudit.report.html import render_html
+from jaxaudit.report.markdown import render_markdown
+
+if TYPE_CHECKING:
+    from jaxaudit.report.results import AuditReport
+
+EVIDENCE, DOCUMENT, MARKDOWN, HTML = "evidence.npz", "report.json", "report.md", "report.html"
+REPORT_FILES = frozenset({EVIDENCE, DOCUMENT, MARKDOWN, HTML, *FIGURE_NAMES})
+
+
+def save_report(report: "AuditReport", folder: Path, overwrite: bool = False) -> Path:
+    """Write the report folder: evidence, JSON, Markdown, HTML and figures.
+
+    The files are written into a hidden folder next to it, which is moved at the end: a crash leaves no half
+    report.
+
+    Raises
+    ------
+    InputError
+        If the folder is not empty and ``overwrite`` is false, or if it holds a file that is not part of a
+        report.
+    """
+    target = folder.resolve()
+    check_folder(target, overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as hidden:
+        part = Path(hidden) / target.name
+        part.mkdir()
+        _write_files(report, part)
+        if target.exists():
+            shutil.rmtree(target)
+        part.rename(target)
+    return folder
+
+
+def check_folder(folder: Path, overwrite: bool = False) -> None:
+    """Raise unless a report can be written there; call it before hours of work, `save_report` calls it again.
+
+    Raises
+    ------
+    InputError
+        As `save_report`, and if the folder cannot be created or written into.
+    """
+    parent = next(path for path in folder.resolve().parents if path.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"report folder {folder} cannot be created: {parent} is not a writable folder")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"report folder {folder} exists and is not a folder")
+    present = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+    if present and not overwrite:
+        raise InputError(
+            f"report folder {folder} exists and is not empty; choose another or allow overwriting"
+        )
+    foreign = sorted(present - REPORT_FILES)
+    if foreign:
+        raise InputError(f"report folder {folder} is not overwritten: {foreign[0]} is not part of a report")
+
+
+def _write_files(report: "AuditReport", folder: Path) -> None:
+    figures = draw_figures(report)
+    for name, png in figures.items():
+        (folder / name).write_bytes(png)
+    write_evidence(folder / EVIDENCE, report)
+    (folder / MARKDOWN).write_text(render_markdown(report, figures), encoding="utf-8")
+    (folder / HTML).write_text(render_html(report, figures), encoding="utf-8")
+    digests = {path.name: file_digest(path) for path in sorted(folder.iterdir())}
+    write_json(folder / DOCUMENT, report_document(report) | {"sha256": digests})
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,52 @@
+"""Results refuse what cannot be reported."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from jaxaudit.errors import InputError
+
+
+def test_accuracies_are_in_order(report):
+    assert report.methods[0].accuracies == (1.0, 0.75, 0.5)
+    assert replace(report.methods[0], test_accuracy=None).accuracies is None
+
+
+def test_trained_here_follows_the_noise_keys(report):
+    assert report.methods[0].trained_here
+    assert not replace(report.methods[0], noise_keys=None).trained_here
+
+
+@pytest.mark.parametrize("field", ["retain_accuracy", "forget_accuracy", "test_accuracy", "moved", "seconds"])
+def test_nan_is_refused(report, field):
+    with pytest.raises(InputError, match=f"{field} of method 'leaky' must be finite or None, got nan"):
+        replace(report.methods[0], **{field: float("nan")})
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b"])
+def test_names_that_cannot_be_stored_are_refused(report, name):
+    with pytest.raises(InputError, match="method name"):
+        replace(report.methods[0], name=name)
+
+
+def test_every_run_needs_a_noise_key(report):
+    with pytest.raises(InputError, match="noise_keys must have one row per run, 21, got 20"):
+        replace(report.methods[0], noise_keys=np.zeros((20, 2), np.uint32))
+
+
+def test_a_report_needs_methods_with_unique_names(report):
+    with pytest.raises(InputError, match="unique names"):
+        replace(report, methods=())
+    with pytest.raises(InputError, match="unique names"):
+        replace(report, methods=(report.methods[0], report.methods[0]))
+
+
+def test_record_ids_cover_every_group(report):
+    with pytest.raises(InputError, match="record_ids must have one entry per group, 12, got 1"):
+        replace(report, record_ids=(("a",),))
+
+
+def test_table_and_dict_are_those_of_their_modules(report):
+    assert "method leaky" in report.table()
+    assert report.as_dict()["methods"][1]["name"] == "blind"

@@ -1,0 +1,235 @@
+"""verify: an untouched report passes; a change anywhere is found, even if the digests are forged too."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from jaxaudit.errors import InputError
+from jaxaudit.report.folder import file_digest
+from jaxaudit.report.verify import verify
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    """A copy of the saved report, to be tampered with."""
+    return shutil.copytree(saved, tmp_path / "report")
+
+
+def forge_digests(folder):
+    document = json.loads((folder / "report.json").read_text())
+    document["sha256"] = {name: file_digest(folder / name) for name in document["sha256"]}
+    (folder / "report.json").write_text(json.dumps(document))
+
+
+def tamper_json(folder, change):
+    document = json.loads((folder / "report.json").read_text())
+    change(document)
+    (folder / "report.json").write_text(json.dumps(document))
+
+
+def tamper_array(folder, name, change, method="leaky"):
+    path = folder / "evidence.npz"
+    with np.load(path) as file:
+        arrays = {key: file[key] for key in file.files}
+    key = f"method/{method}/{name}" if name != "header" else name
+    arrays[key] = change(arrays[key].copy())
+    np.savez(path, **arrays)
+    forge_digests(folder)
+
+
+def mismatches(folder):
+    """Names of the failed checks, without the method."""
+    verification = verify(folder)
+    assert verification.ok is all(check.ok for check in verification.checks)
+    return {check.name.removeprefix("leaky: ") for check in verification.checks if not check.ok}
+
+
+def put(index, value):
+    def change(array):
+        array[index] = value
+        return array
+
+    return change
+
+
+def test_an_untouched_report_is_verified(saved):
+    verification = verify(saved)
+    assert verification.ok
+    names = [check.name for check in verification.checks]
+    assert names[:3] == ["schema version", "files", "design, claim and registration"]
+    assert "leaky: statistics" in names
+    assert "blind: statistics" in names
+    assert verification.text().splitlines()[-1].startswith("verified")
+    assert verification.as_dict()["ok"] is True
+    assert len(verification.as_dict()["checks"]) == len(names)
+
+
+def swap_first_row(signs):
+    """Another balanced sign vector in row 0."""
+    signs[0] = -signs[0]
+    return signs
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "found"),
+    [
+        ("signs", put((0, 0), 0), {"sign vectors"}),
+        ("signs", swap_first_row, {"overlaps", "arrays", "statistics"}),
+        ("calibration_signs", put((0, slice(None)), 1), {"sign vectors"}),
+        ("calibration_signs", swap_first_row, {"arrays", "statistics"}),
+        ("scores", put((0, 0, 0), 3.0), {"arrays", "statistics"}),
+        ("scores", put((0, 0, 0), np.nan), {"scores"}),
+        ("calibration_scores", put((0, 0, 0), 3.0), {"choices", "arrays", "statistics"}),
+        ("run_ids", put(0, 99), {"run ids"}),
+        ("run_ids", put(0, 3), {"run ids"}),
+        ("run_ids", put(0, 18), {"run ids"}),
+        ("calibration_run_ids", put(0, 99), {"run ids"}),
+        ("calibration_run_ids", put(0, 16), {"run ids"}),
+        ("failed", put(0, True), {"overlaps", "arrays", "statistics"}),
+        ("failed", put(1, False), {"scores"}),
+        ("calibration_failed", put(0, True), {"statistics"}),
+        ("weights", put((0, 1), 0.0), {"arrays", "statistics"}),
+        ("weights", put((0, 0), 0.5), {"scores"}),
+        ("log_ratios", put((0, 0), 9.0), {"arrays"}),
+        ("guesses", put((0, 0), 0), {"guesses", "arrays"}),
+        ("overlaps", put(0, 12), {"overlaps", "arrays"}),
+        ("overlaps", put(1, 1), {"overlaps", "arrays"}),
+        ("log_evidence", put(0, 99.0), {"arrays"}),
+        ("log_evidence", put(1, 0.0), {"overlaps", "arrays"}),
+        ("noise_keys", put(0, [1, 2]), {"noise keys"}),
+        ("noise_keys", lambda keys: keys[:-1], {"noise keys"}),
+        *[
+            (name, lambda array: array[:-1], {"every run counted"})
+            for name in ("signs", "scores", "run_ids", "failed")
+        ],
+        ("overlaps", lambda array: array[:-1], {"every run counted"}),
+        ("calibration_scores", lambda array: array[:-1], {"every run counted"}),
+    ],
+)
+def test_a_change_of_any_array_is_found(folder, name, change, found):
+    tamper_array(folder, name, change)
+    assert found <= mismatches(folder)
+
+
+def test_a_dropped_run_is_found(folder):
+    per_run = ("signs", "scores", "run_ids", "failed", "log_ratios", "guesses", "overlaps", "log_evidence")
+    for name in per_run:
+        tamper_array(folder, name, lambda array: np.delete(array, 1, axis=0))
+    assert "every run counted" in mismatches(folder)
+
+
+def set_key(*path, value):
+    def change(document):
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = value
+
+    return change
+
+
+STATISTICS = ("methods", 0, "statistics")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "found"),
+    [
+        ((*STATISTICS, "epsilon"), 9.9, {"statistics"}),
+        ((*STATISTICS, "direct", "epsilon"), 9.9, {"statistics"}),
+        ((*STATISTICS, "soft_small_delta", "epsilon"), 9.9, {"statistics"}),
+        ((*STATISTICS, "paper", "ceiling"), 9.9, {"statistics"}),
+        ((*STATISTICS, "leakage", "records", 0, "p_value"), 1e-9, {"statistics"}),
+        ((*STATISTICS, "leakage", "records", 0, "record_ids"), ["somebody"], {"statistics"}),
+        ((*STATISTICS, "verdict", "falsified"), False, {"statistics"}),
+        ((*STATISTICS, "verdict", "p_values", "direct"), 0.9, {"statistics"}),
+        ((*STATISTICS, "selection", "num_guesses"), 2, {"choices", "statistics"}),
+        ((*STATISTICS, "selection", "temperature"), 2.5, {"choices", "statistics"}),
+        ((*STATISTICS, "notes"), [], {"statistics"}),
+        (STATISTICS, {}, {"choices", "statistics"}),
+        (("methods", 0, "run_ids", 0), 77, {"run ids"}),
+        (("methods", 0, "name"), "other", {"methods"}),
+        (("methods",), [], {"methods"}),
+        (("design", "significance"), 0.01, {"design, claim and registration"}),
+        (("claim", "epsilon"), 0.3, {"design, claim and registration"}),
+        (("registered",), True, {"design, claim and registration"}),
+        (("schema_version",), 99, {"schema version"}),
+        (("sha256", "evidence.npz"), "0" * 64, {"files"}),
+        (("sha256",), {}, {"files"}),
+    ],
+)
+def test_a_change_of_any_number_is_found(folder, path, value, found):
+    tamper_json(folder, set_key(*path, value=value))
+    assert mismatches(folder) == found
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "found"),
+    [
+        (
+            "design",
+            {"num_groups": 12, "num_audit_runs": 4},
+            {"design, claim and registration", "every run counted"},
+        ),
+        ("design", {"num_groups": 1}, {"design, claim and registration", "design"}),
+        ("design", {"groups": 12}, {"design, claim and registration", "design"}),
+        ("claim", {"epsilon": 50.0}, {"design, claim and registration", "statistics"}),
+        ("schema_version", 0, {"schema version"}),
+        ("record_ids", [["a"]], {"record ids"}),
+    ],
+)
+def test_a_change_of_the_header_is_found(folder, key, value, found):
+    tamper_array(folder, "header", lambda text: np.array(json.dumps(json.loads(str(text)) | {key: value})))
+    assert found <= mismatches(folder)
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.md", "bounds.png", "evidence.npz"])
+def test_a_change_of_any_file_is_found(folder, name):
+    with open(folder / name, "ab") as file:
+        file.write(b" ")
+    verification = verify(folder)
+    assert [check.name for check in verification.checks if not check.ok] == ["files"]
+    assert f"{name} was changed" in verification.text()
+
+
+def test_a_missing_page_is_found(folder):
+    (folder / "report.html").unlink()
+    verification = verify(folder)
+    assert "report.html is missing" in verification.text()
+    assert verification.text().splitlines()[-1].startswith("NOT verified: 1 of ")
+
+
+def test_the_text_names_the_number(folder):
+    tamper_json(folder, set_key(*STATISTICS, "direct", "epsilon", value=9.9))
+    text = verify(folder).text()
+    assert "MISMATCH  leaky: statistics: direct.epsilon is 9.9, recomputed " in text
+
+
+@pytest.mark.parametrize("name", ["report.json", "evidence.npz"])
+def test_missing_and_damaged_files_are_input_errors(folder, name):
+    (folder / name).write_bytes(b"{")
+    with pytest.raises(InputError, match=name):
+        verify(folder)
+    (folder / name).unlink()
+    with pytest.raises(InputError, match=name):
+        verify(folder)
+
+
+@pytest.mark.parametrize("key", ["methods", "sha256"])
+def test_a_document_without_its_parts_is_an_input_error(folder, key):
+    tamper_json(folder, lambda document: document.pop(key))
+    with pytest.raises(InputError, match=r"report\.json is damaged"):
+        verify(folder)
+
+
+def test_a_missing_array_is_an_input_error(folder):
+    path = folder / "evidence.npz"
+    with np.load(path) as file:
+        np.savez(path, **{name: file[name] for name in file.files if not name.endswith("leaky/guesses")})
+    with pytest.raises(InputError, match="lacks the arrays guesses of method 'leaky'"):
+        verify(folder)
+
+
+def test_a_missing_folder_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        verify(tmp_path / "nothing")
