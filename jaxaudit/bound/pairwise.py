@@ -1,0 +1,234 @@
+"""The pairwise audit: is this model the unlearned one or the retrained one? Equation (3) of the paper.
+
+A guesser that takes the retrained model for the unlearned one with probability FP and misses the unlearned
+one with probability FN contradicts every (epsilon, delta) claim with 1 - FN > e^epsilon FP + delta, and with
+the two exchanged.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.stats import beta
+
+from jaxaudit.bound.checks import check_delta, check_integer, check_significance
+from jaxaudit.errors import InputError
+
+
+@dataclass(frozen=True)
+class PairwiseResult:
+    """Lower bound on epsilon from right and wrong guesses between two models."""
+
+    epsilon: float
+    """The bound, in nats. Between two *unlearned* models (the paper's A.3) it bounds epsilon' = 2 epsilon at
+    delta' = (1 + e^epsilon) delta of the claim instead."""
+    false_positive_upper: float
+    """Upper confidence limit of P[guess positive | negative], at level 1 - significance / 2."""
+    false_negative_upper: float
+    """Upper confidence limit of P[guess negative | positive], at level 1 - significance / 2."""
+    ceiling: float
+    """What as many guesses without an error would have given."""
+    true_positives: int
+    false_negatives: int
+    false_positives: int
+    true_negatives: int
+    delta: float
+    significance: float
+    threshold: float | None = None
+    """Scores of at least this were guessed positive; None if the guesses were made elsewhere."""
+    baseline: float | None = None
+    """For comparison: the bound at threshold 0, on the same scores. The larger of the two is not a bound at
+    this significance."""
+
+
+def pairwise_epsilon(
+    *,
+    true_positives: int,
+    false_negatives: int,
+    false_positives: int,
+    true_negatives: int,
+    delta: float = 0.0,
+    significance: float = 0.05,
+) -> PairwiseResult:
+    """Lower bound on epsilon from a pairwise audit, equation (3) of the paper.
+
+    epsilon = max(log((1 - delta - FP) / FN), log((1 - delta - FN) / FP), 0) with FP and FN the
+    Clopper-Pearson upper limits of the two error rates, each at level 1 - significance / 2 (union bound).
+
+    Parameters
+    ----------
+    true_positives, false_negatives
+        Guesses on draws of the positive class (unlearned), right and wrong; at least two draws.
+    false_positives, true_negatives
+        Guesses on draws of the negative class (retrained), wrong and right; at least two draws.
+    delta
+        The delta of the claim, in [0, 1).
+    significance
+        Level zeta in (0, 1).
+
+    Returns
+    -------
+    PairwiseResult
+        `epsilon` is finite, and 0.0 where there is no evidence: the argument of a logarithm that is not
+        positive counts as no evidence.
+
+    Raises
+    ------
+    InputError
+        A class with fewer than two draws, a negative or fractional count, delta or significance out of range.
+
+    Examples
+    --------
+    >>> result = pairwise_epsilon(
+    ...     true_positives=100_000, false_negatives=0, false_positives=0, true_negatives=100_000, delta=0.01
+    ... )
+    >>> round(result.epsilon, 4)
+    10.1975
+    """
+    counts = {
+        "true_positives": true_positives,
+        "false_negatives": false_negatives,
+        "false_positives": false_positives,
+        "true_negatives": true_negatives,
+    }
+    counts = {name: check_integer(name, count, low=0) for name, count in counts.items()}
+    delta, significance = check_delta(delta), check_significance(significance)
+    positives = counts["true_positives"] + counts["false_negatives"]
+    negatives = counts["false_positives"] + counts["true_negatives"]
+    if min(positives, negatives) < 2:
+        raise InputError(
+            "true_positives + false_negatives and false_positives + true_negatives must be at least 2 draws "
+            f"each, got {positives} and {negatives}"
+        )
+    errors = np.array([[false_positives, false_negatives], [0, 0]])
+    upper = _upper_limit(errors, np.array([negatives, positives]), significance)
+    epsilon, ceiling = np.maximum(_equation_3(upper[:, 0], upper[:, 1], delta), 0.0)
+    return PairwiseResult(
+        epsilon=float(epsilon),
+        false_positive_upper=float(upper[0, 0]),
+        false_negative_upper=float(upper[0, 1]),
+        ceiling=float(ceiling),
+        delta=delta,
+        significance=significance,
+        **counts,
+    )
+
+
+def optimised_pairwise_epsilon(
+    calibration_positive: Float[np.ndarray, " calibration_positives"],
+    calibration_negative: Float[np.ndarray, " calibration_negatives"],
+    evaluation_positive: Float[np.ndarray, " positives"],
+    evaluation_negative: Float[np.ndarray, " negatives"],
+    *,
+    delta: float = 0.0,
+    significance: float = 0.05,
+) -> PairwiseResult:
+    """Pairwise audit at the threshold that gives the largest bound on the calibration scores.
+
+    A threshold at likelihood ratio 1 makes the fewest errors and is a poor place for all but the smallest
+    epsilon. Where the likelihood ratio equals e^epsilon, log((TPR - delta) / FPR) is exactly epsilon for a
+    mechanism that just meets (epsilon, delta). Every cut between two calibration scores is tried, in both
+    directions of equation (3).
+
+    Parameters
+    ----------
+    calibration_positive, calibration_negative
+        Scores of draws of the unlearned and of the retrained model that choose the threshold; higher = more
+        like unlearned; at least two of each. Finite.
+    evaluation_positive, evaluation_negative
+        Scores of other draws, which give the bound.
+    delta
+        The delta of the claim, in [0, 1).
+    significance
+        Level zeta in (0, 1).
+
+    Returns
+    -------
+    PairwiseResult
+        With the `threshold`, and with the bound at threshold 0 as `baseline`, which is likelihood ratio 1 if
+        scores are log-likelihood ratios.
+
+    Raises
+    ------
+    InputError
+        Scores that are not finite, fewer than two of a class, delta or significance out of range.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> draws = rng.normal([[1.0], [0.0], [1.0], [0.0]], 0.4, (4, 5000))
+    >>> result = optimised_pairwise_epsilon(*(draws - 0.5) / 0.4**2)
+    >>> result.epsilon > result.baseline
+    True
+    """
+    delta, significance = check_delta(delta), check_significance(significance)
+    threshold = _best_threshold(
+        _checked_scores("calibration_positive", calibration_positive),
+        _checked_scores("calibration_negative", calibration_negative),
+        delta,
+        significance,
+    )
+    positive = _checked_scores("evaluation_positive", evaluation_positive)
+    negative = _checked_scores("evaluation_negative", evaluation_negative)
+
+    def at(cut: float) -> PairwiseResult:
+        hits, alarms = int((positive >= cut).sum()), int((negative >= cut).sum())
+        return pairwise_epsilon(
+            true_positives=hits,
+            false_negatives=len(positive) - hits,
+            false_positives=alarms,
+            true_negatives=len(negative) - alarms,
+            delta=delta,
+            significance=significance,
+        )
+
+    return replace(at(threshold), threshold=threshold, baseline=at(0.0).epsilon)
+
+
+def _best_threshold(
+    positive: Float[np.ndarray, " positives"],
+    negative: Float[np.ndarray, " negatives"],
+    delta: float,
+    significance: float,
+) -> float:
+    """The cut with the largest equation (3)."""
+    scores = np.unique(np.concatenate([positive, negative]))
+    # Halved before they are added, so that the largest floats do not overflow.
+    cuts = np.append(scores[0], scores[:-1] / 2 + scores[1:] / 2)
+    misses = np.searchsorted(np.sort(positive), cuts)
+    alarms = len(negative) - np.searchsorted(np.sort(negative), cuts)
+    bounds = _equation_3(
+        _upper_limit(alarms, len(negative), significance),
+        _upper_limit(misses, len(positive), significance),
+        delta,
+    )
+    return float(cuts[np.argmax(bounds)])
+
+
+def _upper_limit(
+    errors: Int[np.ndarray, "*shape"], trials: Int[np.ndarray, "*#shape"] | int, significance: float
+) -> Float[np.ndarray, "*shape"]:
+    """Clopper-Pearson upper limit of an error rate at level 1 - significance / 2."""
+    right = np.maximum(trials - errors, 1)
+    return np.where(errors < trials, beta.isf(significance / 2, errors + 1, right), 1.0)
+
+
+def _equation_3(
+    false_positive: Float[np.ndarray, " cuts"], false_negative: Float[np.ndarray, " cuts"], delta: float
+) -> Float[np.ndarray, " cuts"]:
+    """The larger of the two directions, -inf where neither has a logarithm."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(
+            np.log(np.maximum(1 - delta - false_positive, 0) / false_negative),
+            np.log(np.maximum(1 - delta - false_negative, 0) / false_positive),
+        )
+
+
+def _checked_scores(name: str, scores: Float[np.ndarray, " draws"]) -> Float[np.ndarray, " draws"]:
+    array = np.asarray(scores, dtype=np.float64)
+    if array.ndim != 1 or len(array) < 2:
+        raise InputError(f"{name} must be at least 2 scores in one dimension, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        where = int(np.argmin(np.isfinite(array)))
+        raise InputError(f"{name} must be finite, got {array[where]} at draw {where}")
+    return array
