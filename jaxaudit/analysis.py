@@ -6,6 +6,7 @@ trained, `jaxaudit bound` on scores made anywhere, and `jaxaudit verify` on the 
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_disjoint
 from jaxaudit.selection import Selection, select
 
 SMALL_DELTA = 1e-5
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -50,7 +52,7 @@ class Verdict:
         if self.falsified:
             return f"falsified: the claim {claim} does not hold"
         if self.claim.epsilon >= self.ceiling:
-            return f"not falsified: the claim {claim} is above the design's ceiling {self.ceiling:.2f}; it could not fail"
+            return f"not falsified: {claim} is above the design's ceiling {self.ceiling:.2f}; the claim could not fail"
         return f"not falsified: this attack found no evidence against {claim}; this is no certificate"
 
 
@@ -58,7 +60,7 @@ class Verdict:
 class Analysis:
     """Every statistical number of one audited method.
 
-    ``direct`` and ``soft`` are at the design's delta; the ``_small_delta`` fields are the same evidence at delta = 1e-5.
+    ``direct`` and ``soft`` are at the design's delta, the ``_small_delta`` fields at delta = 1e-5 on the same evidence.
     The design's ``method`` says which of them decides; the others are informational.
     """
 
@@ -92,8 +94,12 @@ class Analysis:
     @property
     def epsilon(self) -> float:
         """The headline: the best lower bound that the design's method allows, at the design's delta."""
-        bounds = {"direct": [self.direct], "soft": [self.soft], "both": [self.direct, self.soft]}
-        return max(bound.epsilon for bound in bounds[self.design.method])
+        return max(getattr(self, name).epsilon for name in self.design.deciding)
+
+    @property
+    def ceiling(self) -> float:
+        """Largest headline epsilon that this design could have shown."""
+        return max(getattr(self, name).ceiling for name in self.design.deciding)
 
 
 def analyse(
@@ -164,7 +170,11 @@ class _Attacked(NamedTuple):
 
 
 def _attack(
-    predictor: Predictor, selection: Selection, calibration: CalibrationRuns, audited: AuditedRuns, no_evidence: bool
+    predictor: Predictor,
+    selection: Selection,
+    calibration: CalibrationRuns,
+    audited: AuditedRuns,
+    no_evidence: bool,
 ) -> _Attacked:
     reading, floor_hits = predictor.read(calibration, audited)
     if no_evidence:  # equal scores, but their fitted means can differ in the last bit
@@ -182,20 +192,33 @@ def _attack(
     )
 
 
-def _bounds(design: AuditDesign, selection: Selection, attacked: _Attacked, no_evidence: bool) -> dict[str, Any]:
+def _bounds(
+    design: AuditDesign, selection: Selection, attacked: _Attacked, no_evidence: bool
+) -> dict[str, Any]:
     """The bounds of `Analysis` by field name; the deciding ones at the level that they are tested at."""
-    level = design.significance / len(deciding_bounds(design))
-    counted = {"num_groups": design.num_groups, "num_guesses": selection.num_guesses}
-    declared = {"significance": level, "statistic": design.statistic, "threshold": selection.threshold}
-    soft = {"num_groups": design.num_groups, "significance": level, "form": design.evidence_form}
+    counted: dict[str, Any] = {"num_groups": design.num_groups, "num_guesses": selection.num_guesses}
+    direct = partial(
+        epsilon_lower_bound,
+        attacked.overlaps,
+        significance=design.level,
+        statistic=design.statistic,
+        threshold=selection.threshold,
+        **counted,
+    )
+    soft = partial(
+        evidence_lower_bound,
+        attacked.log_evidence,
+        num_groups=design.num_groups,
+        significance=design.level,
+        form=design.evidence_form,
+    )
+    paper = partial(epsilon_lower_bound, attacked.overlaps, method="theorem-4.2", **counted)
     bounds: dict[str, Any] = {
-        "direct": epsilon_lower_bound(attacked.overlaps, delta=design.delta, **counted, **declared),
-        "direct_small_delta": epsilon_lower_bound(attacked.overlaps, delta=SMALL_DELTA, **counted, **declared),
-        "paper": epsilon_lower_bound(
-            attacked.overlaps, significance=design.significance, method="theorem-4.2", **counted
-        ),
-        "soft": evidence_lower_bound(attacked.log_evidence, delta=design.delta, **soft),
-        "soft_small_delta": evidence_lower_bound(attacked.log_evidence, delta=SMALL_DELTA, **soft),
+        "direct": direct(delta=design.delta),
+        "direct_small_delta": direct(delta=SMALL_DELTA),
+        "paper": paper(significance=design.significance),
+        "soft": soft(delta=design.delta),
+        "soft_small_delta": soft(delta=SMALL_DELTA),
     }
     if not no_evidence:
         return bounds
@@ -204,28 +227,17 @@ def _bounds(design: AuditDesign, selection: Selection, attacked: _Attacked, no_e
     return zero | {"paper": replace(zero["paper"], epsilon_ldp=0.0)}
 
 
-def deciding_bounds(design: AuditDesign) -> tuple[str, ...]:
-    """Names of the bounds that share the significance and decide the verdict.
-
-    Examples
-    --------
-    >>> deciding_bounds(AuditDesign(num_groups=6, method="both"))
-    ('direct', 'soft')
-    """
-    return ("direct", "soft") if design.method == "both" else (design.method,)
-
-
 def _verdict(design: AuditDesign, claim: Claim, bounds: dict[str, Any], no_evidence: bool) -> Verdict:
-    names = deciding_bounds(design)
-    level = design.significance / len(names)
+    names = design.deciding
     p_values = {
-        name: 1.0 if no_evidence else math.exp(bounds[name].log_p_value(claim.epsilon, claim.delta)) for name in names
+        name: 1.0 if no_evidence else math.exp(bounds[name].log_p_value(claim.epsilon, claim.delta))
+        for name in names
     }
     return Verdict(
         claim=claim,
-        falsified=any(p_value <= level for p_value in p_values.values()),
+        falsified=any(p_value <= design.level for p_value in p_values.values()),
         p_values=p_values,
-        levels=dict.fromkeys(names, level),
+        levels=dict.fromkeys(names, design.level),
         ceiling=max(bounds[name].ceiling for name in names),
     )
 
@@ -241,13 +253,17 @@ def _notes(
             f"guessing is significantly worse than chance (p = {direct.below_chance_p_value:.1e}): for scores, "
             "guesses or log-ratios made elsewhere this usually means that a sign is the wrong way round"
         )
-    for kind, runs in zip(("calibration runs, left out of the fit", "audited runs, counted as no evidence"), failed):
+    for kind, runs in zip(
+        ("calibration runs, left out of the fit", "audited runs, counted as no evidence"), failed
+    ):
         if runs:
             notes.append(f"failed {kind}: {', '.join(map(str, runs))}")
     if attacked.variance_floor_hits and not no_evidence:
         notes.append(f"{attacked.variance_floor_hits} fitted variances were raised to the floor")
     if attacked.tied_runs and not no_evidence:
-        notes.append(f"in {attacked.tied_runs} audited runs a tie at the edge of the guesses was broken by index")
+        notes.append(
+            f"in {attacked.tied_runs} audited runs a tie at the edge of the guesses was broken by index"
+        )
     if direct.saturated and not no_evidence:
         notes.append("every guess was right: epsilon is at the ceiling of this design and may be larger")
     return tuple(notes)
@@ -267,4 +283,6 @@ def _check_sizes(design: AuditDesign, calibration: CalibrationRuns, audited: Aud
     }
     for name, value in given.items():
         if getattr(design, name) != value:
-            raise InputError(f"design.{name} must be that of the scores, {value}, got {getattr(design, name)}")
+            raise InputError(
+                f"design.{name} must be that of the scores, {value}, got {getattr(design, name)}"
+            )

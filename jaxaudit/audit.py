@@ -24,13 +24,7 @@ from jaxaudit.report import AuditReport, MethodResult
 from jaxaudit.runs import RunStats, map_runs, run_loops
 from jaxaudit.scored import AuditedRuns, CalibrationRuns
 from jaxaudit.scores import SCORES
-from jaxaudit.signs import (
-    draw_calibration_signs,
-    draw_joint_calibration_signs,
-    draw_signs,
-    forget_indices,
-    member_indices,
-)
+from jaxaudit.signs import draw_order, draw_run_signs, forget_indices, member_indices
 from jaxaudit.train import Loop, Params, SgdSpec, cross_entropy_loss, training_loop
 from jaxaudit.unlearn.base import NamedMethod, Stages, Unlearner, as_stages
 from jaxaudit.unlearn.driver import RunInput, SharedInput, stage_loop
@@ -93,10 +87,14 @@ def audit(
     """
     _check_arguments(data, methods, design, score)
     began = time.perf_counter()
-    job = _Job(data, design, claim, batch_size, reporter or SilentReporter(), evaluation(model.logits_fn, score))
+    job = _Job(
+        data, design, claim, batch_size, reporter or SilentReporter(), evaluation(model.logits_fn, score)
+    )
     setup = _set_up(data, model, design, seed, initial_params)
     trained, stats = _train(job, setup, training, model)
-    results = tuple(_audit_method(job, setup, trained, name, _named(name, method)) for name, method in methods.items())
+    results = tuple(
+        _audit_method(job, setup, trained, name, _named(name, method)) for name, method in methods.items()
+    )
     return AuditReport(
         methods=results,
         design=design,
@@ -149,15 +147,14 @@ class _Setup(NamedTuple):
 def _set_up(
     data: AuditData, model: Model, design: AuditDesign, seed: int, initial_params: Params | None
 ) -> _Setup:
-    calibration_key, audit_key = jax.random.split(stream_key(seed, "sign"))
-    draw_calibration = draw_joint_calibration_signs if design.predictor == "joint" else draw_calibration_signs
-    calibration = draw_calibration(calibration_key, design.num_calibration_runs, data.num_groups)
-    signs = np.concatenate([calibration, draw_signs(audit_key, design.num_audit_runs, data.num_groups)])
+    signs = np.concatenate(draw_run_signs(design, seed))
     # x0 and the order do not depend on the sign vectors, and are the same for all runs.
-    order = np.asarray(jax.random.permutation(stream_key(seed, "order"), len(data.pool.y)))
+    order = draw_order(seed, len(data.pool.y))
     if initial_params is None:
         initial_params = model.init_fn(stream_key(seed, "init"))
-    pool, groups, retain, holdout = jax.tree.map(jnp.asarray, (data.pool, data.groups, data.retain, data.holdout))
+    pool, groups, retain, holdout = jax.tree.map(
+        jnp.asarray, (data.pool, data.groups, data.retain, data.holdout)
+    )
     tables = (signs, data.num_retain, data.group_size, order)
     return _Setup(
         signs=signs,
@@ -183,7 +180,9 @@ def _audit_method(job: _Job, setup: _Setup, trained: Params, name: str, named: N
     keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(setup.noise_keys, zlib.crc32(name.encode()))
     params = _unlearn(job, setup, trained, keys, name, named.method)
     run = EvaluationRun(params, trained, setup.forget)
-    evaluated, _ = map_runs(job.evaluate, run, setup.evaluation, label=f"{name}: score", reporter=job.reporter)
+    evaluated, _ = map_runs(
+        job.evaluate, run, setup.evaluation, label=f"{name}: score", reporter=job.reporter
+    )
     evaluated = jax.tree.map(np.asarray, evaluated)
     calibration, audited = _split(job, setup, evaluated)
     return MethodResult(
@@ -234,7 +233,11 @@ def _means(evaluated: Evaluation, audited: AuditedRuns, first: int) -> dict[str,
 
 
 def _named(name: str, method: NamedMethod | Unlearner | Stages) -> NamedMethod:
-    return method if isinstance(method, NamedMethod) else NamedMethod(as_stages(method), name, "", certified=False)
+    return (
+        method
+        if isinstance(method, NamedMethod)
+        else NamedMethod(as_stages(method), name, "", certified=False)
+    )
 
 
 def _describe(data: AuditData) -> dict[str, Any]:
@@ -252,7 +255,9 @@ def _describe(data: AuditData) -> dict[str, Any]:
 
 def _check_arguments(data: AuditData, methods: Methods, design: AuditDesign, score: str) -> None:
     if design.num_groups != data.num_groups:
-        raise InputError(f"design.num_groups must be that of the data, {data.num_groups}, got {design.num_groups}")
+        raise InputError(
+            f"design.num_groups must be that of the data, {data.num_groups}, got {design.num_groups}"
+        )
     if not methods:
         raise InputError("methods must name at least one unlearning method, got none")
     if score not in SCORES:

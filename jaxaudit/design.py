@@ -7,6 +7,7 @@ left open here (``None``) is chosen on the calibration runs, never on the audite
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
+from jaxaudit.checks import check_choice, check_delta, check_design, check_integer, check_significance
 from jaxaudit.errors import InputError
 
 SCHEMA_VERSION = 1
@@ -62,7 +63,7 @@ class AuditDesign:
     >>> AuditDesign(num_groups=6, num_guesses=5)
     Traceback (most recent call last):
         ...
-    jaxaudit.errors.InputError: num_guesses must be even and between 2 and num_groups = 6, got 5
+    jaxaudit.errors.InputError: num_guesses must be even, got 5
     """
 
     num_groups: int
@@ -81,12 +82,12 @@ class AuditDesign:
     evidence_form: EvidenceForm = "product"
 
     def __post_init__(self) -> None:
-        _check_at_least("num_groups", self.num_groups, 2)
-        _check_at_least("num_calibration_runs", self.num_calibration_runs, 2)
-        _check_at_least("num_audit_runs", self.num_audit_runs, 1)
+        check_integer("num_groups", self.num_groups, 2)
+        check_integer("num_calibration_runs", self.num_calibration_runs, 2)
+        check_integer("num_audit_runs", self.num_audit_runs, 1)
         r, m = self.num_guesses, self.num_groups
-        if r is not None and (r % 2 or not 2 <= r <= m):
-            raise InputError(f"num_guesses must be even and between 2 and num_groups = {m}, got {r}")
+        if r is not None:
+            check_design(m, r)
         if self.predictor == "joint" and (m % 2 or r not in (None, m)):
             raise InputError(
                 f"the joint predictor guesses every group, so num_guesses must be num_groups and even; "
@@ -94,17 +95,24 @@ class AuditDesign:
             )
         if self.temperature is not None and not self.temperature > 0:
             raise InputError(f"temperature must be positive, got {self.temperature}")
-        if not 0 < self.significance < 1:
-            raise InputError(f"significance must be in (0, 1), got {self.significance}")
-        if not 0 <= self.delta < 1:
-            raise InputError(f"delta must be in [0, 1), got {self.delta}")
+        check_significance(self.significance)
+        check_delta(self.delta)
         if not self.variance_floor > 0:
             raise InputError(f"variance_floor must be positive, got {self.variance_floor}")
         for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
+            check_choice(name, getattr(self, name), choices)
         if self.threshold is not None and self.statistic != "tail":
             raise InputError(f"threshold is only used by statistic='tail', got {self.threshold}")
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Names of the bounds that decide the verdict: ``direct``, ``soft``, or both."""
+        return ("direct", "soft") if self.method == "both" else (self.method,)
+
+    @property
+    def level(self) -> float:
+        """Level that each deciding bound is tested at; together they have the significance."""
+        return self.significance / len(self.deciding)
 
     def as_dict(self) -> dict[str, Any]:
         """The design as plain JSON types."""
@@ -122,8 +130,3 @@ _CHOICES = {
     "variance": get_args(Variance),
     "evidence_form": get_args(EvidenceForm),
 }
-
-
-def _check_at_least(name: str, value: int, least: int) -> None:
-    if not isinstance(value, int) or value < least:
-        raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")

@@ -11,16 +11,9 @@ import numpy as np
 from jaxtyping import Float, Int, Int8
 from scipy.special import logsumexp
 
-from jaxaudit.attack import (
-    Guesses,
-    cross_validated_log_likelihoods,
-    cross_validated_log_ratios,
-    fit_batchwise,
-    fit_joint,
-    guess,
-    guess_joint,
-)
+from jaxaudit.attack import Guesses, fit_batchwise, fit_joint, guess, guess_joint, joint_candidates
 from jaxaudit.bound import joint_log_evidence, log_evidence
+from jaxaudit.cross_validation import cross_validated_log_likelihoods, cross_validated_log_ratios
 from jaxaudit.design import AuditDesign, Variance
 from jaxaudit.scored import CalibrationRuns, ScoredRuns
 
@@ -70,7 +63,7 @@ class BatchwisePredictor:
     def read(self, calibration: CalibrationRuns, runs: ScoredRuns) -> Fitted:
         """See `Predictor`."""
         attack = fit_batchwise(calibration, variance=self.variance, variance_floor=self.variance_floor)
-        return Fitted(attack.log_ratios(runs.scores), attack.floor_hits)
+        return Fitted(attack.log_ratios(runs.scores, runs.failed), attack.floor_hits)
 
     def guess(self, reading: Reading, num_guesses: int) -> Guesses:
         """See `Predictor`."""
@@ -102,7 +95,7 @@ class JointPredictor:
     def read(self, calibration: CalibrationRuns, runs: ScoredRuns) -> Fitted:
         """See `Predictor`."""
         attack = fit_joint(calibration, variance=self.variance, variance_floor=self.variance_floor)
-        return Fitted(attack.log_likelihoods(runs.scores), attack.floor_hits)
+        return Fitted(attack.log_likelihoods(runs.scores, runs.failed), attack.floor_hits)
 
     def guess(self, reading: Reading, num_guesses: int) -> Guesses:
         """See `Predictor`."""
@@ -136,6 +129,4 @@ def make_predictor(design: AuditDesign, calibration: CalibrationRuns) -> Predict
     """
     if design.predictor == "batchwise":
         return BatchwisePredictor(design.variance, design.variance_floor)
-    # The order of the rows is that of `fit_joint`: lexicographic, -1 before +1.
-    candidates = np.unique(calibration.signs, axis=0)
-    return JointPredictor(design.variance, design.variance_floor, candidates)
+    return JointPredictor(design.variance, design.variance_floor, joint_candidates(calibration)[0])

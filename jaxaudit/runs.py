@@ -90,13 +90,19 @@ def run_loops(
     with (reporter or SilentReporter()).task(label, len(starts) * max(loop.num_steps, 1)) as advance:
         for start in starts:
             carry = _run_chunk(loop, program, _slice(per_run, start, size), shared, advance)
-            # The last chunk repeats its last run to keep its shape; the repeats are cut off here.
-            parts.append(jax.tree.map(lambda leaf, n=min(size, num_runs - start): leaf[:n], carry))
-    result = parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+            parts.append(carry)
+    # The last chunk repeats its last run to keep its shape; the repeats are cut off here.
+    result = (
+        jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:num_runs], *parts)
+        if len(parts) > 1
+        else parts[0]
+    )
     return result, RunStats(num_runs, loop.num_steps, size, program.bytes, time.perf_counter() - started)
 
 
-def map_runs(function: Callable[[Any, Any], Any], per_run: PyTree, shared: PyTree, **options: Any) -> tuple[PyTree, RunStats]:
+def map_runs(
+    function: Callable[[Any, Any], Any], per_run: PyTree, shared: PyTree, **options: Any
+) -> tuple[PyTree, RunStats]:
     """Apply ``function(per_run, shared)`` of one run to all runs. Options as in `run_loops`.
 
     Examples
@@ -141,7 +147,9 @@ def _compile_cached(loop: Loop, structure: Any, leaves: tuple[jax.ShapeDtypeStru
 
     def advance(carry: Any, first: Any, stop: Any, per_run: Any, shared: Any) -> Any:
         one_step = jax.vmap(loop.body, in_axes=(None, 0, 0, None))
-        return jax.lax.fori_loop(first, stop, lambda step, carry: one_step(step, carry, per_run, shared), carry)
+        return jax.lax.fori_loop(
+            first, stop, lambda step, carry: one_step(step, carry, per_run, shared), carry
+        )
 
     start_compiled = jax.jit(start).lower(per_run, shared).compile()
     if not loop.num_steps:
@@ -175,7 +183,9 @@ def _fitting_program(
         size = math.ceil(num_runs / math.ceil(num_runs / smaller))
 
 
-def _run_chunk(loop: Loop, program: _Program, per_run: PyTree, shared: PyTree, progress: Callable[[int], None]) -> Any:
+def _run_chunk(
+    loop: Loop, program: _Program, per_run: PyTree, shared: PyTree, progress: Callable[[int], None]
+) -> Any:
     carry = jax.block_until_ready(program.start(per_run, shared))
     if program.advance is None:
         progress(1)
@@ -212,7 +222,9 @@ def _slice(per_run: PyTree, start: int, size: int) -> PyTree:
 def _num_runs(per_run: PyTree) -> int:
     lengths = {jnp.shape(leaf)[0] if jnp.ndim(leaf) else None for leaf in jax.tree.leaves(per_run)}
     if len(lengths) != 1 or None in lengths or 0 in lengths:
-        raise InputError(f"every leaf of per_run must have the same leading axis of runs, got lengths {lengths}")
+        raise InputError(
+            f"every leaf of per_run must have the same leading axis of runs, got lengths {lengths}"
+        )
     (length,) = lengths
     assert length is not None
     return length

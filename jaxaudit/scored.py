@@ -35,9 +35,9 @@ class ScoredRuns:
 
     signs: Int[np.ndarray, "runs groups"]
     scores: Float[np.ndarray, "runs groups examples"]
-    run_ids: Int[np.ndarray, " runs"] = field(default=None)  # type: ignore[assignment]
-    failed: Bool[np.ndarray, " runs"] = field(default=None)  # type: ignore[assignment]
-    weights: Float[np.ndarray, "groups examples"] = field(default=None)  # type: ignore[assignment]
+    run_ids: Int[np.ndarray, " runs"] = field(default=None)  # type: ignore[arg-type]
+    failed: Bool[np.ndarray, " runs"] = field(default=None)  # type: ignore[arg-type]
+    weights: Float[np.ndarray, "groups examples"] = field(default=None)  # type: ignore[arg-type]
 
     kind = "scored"
     first_run_id = 0
@@ -55,7 +55,9 @@ class ScoredRuns:
         runs, groups, examples = scores.shape
         run_ids = np.arange(runs) + self.first_run_id if self.run_ids is None else np.asarray(self.run_ids)
         failed = np.zeros(runs, bool) if self.failed is None else np.asarray(self.failed, bool)
-        weights = np.ones((groups, examples)) if self.weights is None else np.asarray(self.weights, np.float64)
+        weights = (
+            np.ones((groups, examples)) if self.weights is None else np.asarray(self.weights, np.float64)
+        )
         _check_shape(f"{self.kind} run_ids", run_ids, (runs,))
         _check_shape(f"{self.kind} failed", failed, (runs,))
         _check_shape(f"{self.kind} weights", weights, (groups, examples))
@@ -63,7 +65,9 @@ class ScoredRuns:
             raise InputError(f"{self.kind} weights must be 0 or 1 with at least one 1 per group")
         values, counts = np.unique(run_ids, return_counts=True)
         if (counts > 1).any():
-            raise InputError(f"{self.kind} run_ids must be unique, got {values[counts > 1][0]!r} more than once")
+            raise InputError(
+                f"{self.kind} run_ids must be unique, got {values[counts > 1][0]!r} more than once"
+            )
         bad = ~np.isfinite(scores) & (weights > 0) & ~failed[:, None, None]
         if bad.any():
             run, group, example = np.argwhere(bad)[0]
@@ -72,9 +76,8 @@ class ScoredRuns:
                 f"group {group}, example {example} ({int(bad.sum())} such values); a run that diverged or crashed "
                 "must be flagged in `failed`"
             )
-        for name, value in dict(
-            signs=signs, scores=scores, run_ids=run_ids, failed=failed, weights=weights
-        ).items():
+        checked = {"signs": signs, "scores": scores, "run_ids": run_ids, "failed": failed, "weights": weights}
+        for name, value in checked.items():
             own = value.copy()  # nobody else can change what was checked
             own.flags.writeable = False
             object.__setattr__(self, name, own)
@@ -104,8 +107,8 @@ class AuditedRuns(ScoredRuns):
     >>> AuditedRuns(signs=[[1, -1]], scores=[[0.3, float("nan")]])
     Traceback (most recent call last):
         ...
-    jaxaudit.errors.InputError: audited scores must be finite, got nan in run 1000000, group 1, example 0 (1 such values); \
-a run that diverged or crashed must be flagged in `failed`
+    jaxaudit.errors.InputError: audited scores must be finite, got nan in run 1000000, group 1, example 0 \
+(1 such values); a run that diverged or crashed must be flagged in `failed`
     """
 
     kind = "audited"

@@ -57,11 +57,14 @@ def select(design: AuditDesign, calibration: CalibrationRuns, predictor: Predict
     reading, signs = reading[~calibration.failed], signs[~calibration.failed]
     guesses, predicted = _guess_curve(design, predictor, reading, signs)
     temperatures, evidence = _temperature_curve(design, predictor, reading, signs)
-    num_guesses = guesses[int(np.argmax(predicted))]
+    # Where nothing is predicted for any of them, the largest has the largest ceiling.
+    num_guesses = guesses[int(np.argmax(predicted))] if any(predicted) else guesses[-1]
     return Selection(
         num_guesses=num_guesses,
         temperature=temperatures[int(np.argmax(evidence))],
-        threshold=_threshold(design, overlap(predictor.guess(reading, num_guesses).guesses, signs), num_guesses),
+        threshold=_threshold(
+            design, overlap(predictor.guess(reading, num_guesses).guesses, signs), num_guesses
+        ),
         candidate_guesses=guesses if design.num_guesses is None else (),
         predicted_epsilon=predicted if design.num_guesses is None else (),
         candidate_temperatures=temperatures if design.temperature is None else (),
@@ -95,7 +98,7 @@ def _guess_curve(
             num_groups=design.num_groups,
             num_guesses=r,
             delta=design.delta,
-            significance=design.significance,
+            significance=design.level,
         )
         for r in candidates
     )
@@ -121,13 +124,15 @@ def _predicted_tail(
     design: AuditDesign, overlaps: Int[np.ndarray, " runs"], num_guesses: int, threshold: int
 ) -> float:
     reached = int((overlaps >= threshold).mean() * design.num_audit_runs)
-    repeated: Float[np.ndarray, " runs"] = np.where(np.arange(design.num_audit_runs) < reached, num_guesses, 0)
+    repeated: Float[np.ndarray, " runs"] = np.where(
+        np.arange(design.num_audit_runs) < reached, num_guesses, 0
+    )
     return epsilon_lower_bound(
         repeated,
         num_groups=design.num_groups,
         num_guesses=num_guesses,
         delta=design.delta,
-        significance=design.significance,
+        significance=design.level,
         statistic="tail",
         threshold=threshold,
     ).epsilon

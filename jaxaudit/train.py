@@ -69,7 +69,9 @@ class SgdSpec:
 
     def __post_init__(self) -> None:
         if self.epochs < 0 or self.batch_size < 1:
-            raise InputError(f"epochs must be >= 0 and batch_size >= 1, got {self.epochs} and {self.batch_size}")
+            raise InputError(
+                f"epochs must be >= 0 and batch_size >= 1, got {self.epochs} and {self.batch_size}"
+            )
         if not self.learning_rate > 0 or not self.end_learning_rate >= 0:
             raise InputError(
                 "learning_rate must be positive and end_learning_rate not negative, "
@@ -177,8 +179,13 @@ def training_loop(loss_fn: LossFn, spec: SgdSpec, num_members: int) -> Loop:
         return start_training(shared[1], optimizer)
 
     def body(
-        step: Int[Array, ""], state: TrainState, members: Int[Array, " members"], shared: tuple[Examples, Params]
+        step: Int[Array, ""],
+        state: TrainState,
+        members: Int[Array, " members"],
+        shared: tuple[Examples, Params],
     ) -> TrainState:
-        return training_step(loss_fn, optimizer, state, take_batch(shared[0], members, step, spec.batch_size))[0]
+        return training_step(
+            loss_fn, optimizer, state, take_batch(shared[0], members, step, spec.batch_size)
+        )[0]
 
     return Loop(init, body, num_updates)

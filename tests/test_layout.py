@@ -13,7 +13,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # The flow of an audit, first to last. A module imports from its own line or from earlier ones.
 ORDER = [
     ["errors"],
-    ["border", "keys", "provenance", "progress"],
+    ["border", "checks", "keys", "provenance", "progress"],
     ["design", "scored"],
     ["designfile", "scorefile", "scorecsv"],
     ["data"],
@@ -30,7 +30,7 @@ ORDER = [
     ["selection"],
     ["analysis"],
     ["report"],
-    ["audit", "audit_scores", "checkpoint"],
+    ["audit", "audit_scores", "checkpoint", "rules"],
     ["spec"],
     ["cli"],
 ]

@@ -121,7 +121,9 @@ def test_input_survives_donation():
     np.testing.assert_array_equal(per_run["start"] + 0, make_runs(3)["start"])
 
 
-@pytest.mark.parametrize("per_run", [{}, {"a": jnp.ones(2), "b": jnp.ones(3)}, jnp.ones(()), jnp.ones((0, 2))])
+@pytest.mark.parametrize(
+    "per_run", [{}, {"a": jnp.ones(2), "b": jnp.ones(3)}, jnp.ones(()), jnp.ones((0, 2))]
+)
 def test_bad_run_axis(per_run):
     with pytest.raises(InputError, match="leading axis of runs"):
         map_runs(_double, per_run, None)

@@ -37,8 +37,11 @@ def test_checked_arrays_cannot_be_changed():
         ({"signs": np.zeros((0, 2))}, "signs must have shape"),
         ({"scores": SCORES[:1]}, r"scores must have shape \(runs, groups, examples\)"),
         ({"scores": SCORES[:, :, :, None]}, "scores must have shape"),
-        ({"scores": SCORES * np.nan}, r"scores must be finite, got nan in run 7, group 0, example 0 \(4 such values\)"),
-        ({"scores": SCORES + [[[np.inf], [0]], [[0], [0]]]}, "got inf in run 7, group 0, example 0"),
+        (
+            {"scores": SCORES * np.nan},
+            r"scores must be finite, got nan in run 7, group 0, example 0 \(4 such values\)",
+        ),
+        ({"scores": np.where(SCORES == 0.5, np.inf, SCORES)}, "got inf in run 7, group 0, example 0"),
         ({"run_ids": [3, 3]}, "run_ids must be unique, got .*3.* more than once"),
         ({"run_ids": [3]}, r"run_ids must have shape \(2,\), got \(1,\)"),
         ({"failed": [True]}, r"failed must have shape \(2,\)"),
@@ -63,14 +66,14 @@ def test_nan_is_allowed_in_failed_runs_and_in_padding_only():
 
 def test_runs_in_both_sets_are_refused():
     calibration = CalibrationRuns(SIGNS, SCORES, run_ids=[1, 2])
-    with pytest.raises(InputError, match="must be disjoint, got run id .*2"):
+    with pytest.raises(InputError, match=r"must be disjoint, got run id .*2"):
         check_disjoint(calibration, AuditedRuns(SIGNS, SCORES, run_ids=[2, 3]))
     check_disjoint(calibration, AuditedRuns(SIGNS, SCORES, run_ids=[3, 4]))
 
 
 def test_both_sets_describe_the_same_groups():
     calibration = CalibrationRuns(SIGNS, SCORES)
-    with pytest.raises(InputError, match="same .groups, examples."):
+    with pytest.raises(InputError, match=r"same \(groups, examples\)"):
         check_disjoint(calibration, AuditedRuns(SIGNS, np.tile(SCORES, (1, 1, 2))))
     wide = np.tile(SCORES, (1, 1, 2))
     with pytest.raises(InputError, match="weights must be equal"):

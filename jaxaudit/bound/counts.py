@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float
 
-from jaxaudit.bound.checks import check_design, check_groups
+from jaxaudit.checks import check_design, check_groups
 
 # Terms of a sum smaller than this, relative to its largest term, cannot change a float64.
 _NEGLIGIBLE = 1e-25

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq
 
-from jaxaudit.bound.checks import check_choice, check_delta, check_epsilon, check_groups, check_significance
 from jaxaudit.bound.counts import log_num_sign_vectors
+from jaxaudit.checks import check_choice, check_delta, check_epsilon, check_groups, check_significance
 from jaxaudit.design import EvidenceForm
 from jaxaudit.errors import InputError
 

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtri
 
-from jaxaudit.bound.checks import check_epsilon
+from jaxaudit.checks import check_epsilon
 from jaxaudit.errors import InputError
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)

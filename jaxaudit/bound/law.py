@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from jaxaudit.bound.checks import check_delta, check_epsilon
 from jaxaudit.bound.counts import log_null_pmf
+from jaxaudit.checks import check_delta, check_epsilon
 
 
 class OverlapLaw(NamedTuple):

@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import expit, log_expit, log_softmax
 
-from jaxaudit.bound.checks import check_real
 from jaxaudit.bound.counts import log_num_sign_vectors
+from jaxaudit.checks import check_real
 from jaxaudit.errors import InputError
 from jaxaudit.scored import check_signs
 

@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from jaxaudit.bound import paper, statistics
-from jaxaudit.bound.checks import (
+from jaxaudit.bound.law import null_law, odds_law, worst_case_law
+from jaxaudit.bound.statistics import Evidence
+from jaxaudit.checks import (
     check_choice,
     check_delta,
     check_design,
@@ -19,8 +21,6 @@ from jaxaudit.bound.checks import (
     check_runs,
     check_significance,
 )
-from jaxaudit.bound.law import null_law, odds_law, worst_case_law
-from jaxaudit.bound.statistics import Evidence
 from jaxaudit.design import Statistic
 from jaxaudit.errors import InputError
 

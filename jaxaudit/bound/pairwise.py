@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.stats import beta
 
-from jaxaudit.bound.checks import check_delta, check_integer, check_significance
+from jaxaudit.checks import check_delta, check_integer, check_significance
 from jaxaudit.errors import InputError
 
 

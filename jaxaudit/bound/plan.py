@@ -7,12 +7,12 @@ import numpy as np
 from jaxtyping import Float
 from scipy.interpolate import PchipInterpolator
 
-from jaxaudit.bound.checks import check_epsilon
 from jaxaudit.bound.counts import log_num_sign_vectors
 from jaxaudit.bound.evidence import evidence_lower_bound
 from jaxaudit.bound.law import worst_case_law
 from jaxaudit.bound.lower_bound import BoundMethod
 from jaxaudit.bound.rule import OverlapRule
+from jaxaudit.checks import check_epsilon
 from jaxaudit.design import Statistic
 from jaxaudit.errors import InputError
 

@@ -14,10 +14,10 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import gammaln
 from scipy.stats import binom
 
-from jaxaudit.bound.checks import check_runs, check_significance
 from jaxaudit.bound.law import OverlapLaw
 from jaxaudit.bound.lower_bound import BoundMethod, BoundResult, epsilon_lower_bound, p_value
 from jaxaudit.bound.statistics import summarise
+from jaxaudit.checks import check_runs, check_significance
 from jaxaudit.design import Statistic
 
 

@@ -12,15 +12,15 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import logsumexp
 
-from jaxaudit.bound.checks import (
+from jaxaudit.bound.counts import log_null_pmf
+from jaxaudit.bound.law import worst_case_law
+from jaxaudit.checks import (
     check_delta,
     check_design,
     check_epsilon,
     check_integer,
     check_significance,
 )
-from jaxaudit.bound.counts import log_null_pmf
-from jaxaudit.bound.law import worst_case_law
 
 _RELATIVE_PRECISION = 1e-10
 

@@ -15,8 +15,8 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 from scipy.special import gammaln, logsumexp
 
-from jaxaudit.bound.checks import check_choice, check_integer
 from jaxaudit.bound.law import OverlapLaw
+from jaxaudit.checks import check_choice, check_integer
 from jaxaudit.design import Statistic
 from jaxaudit.errors import InputError
 

@@ -16,13 +16,13 @@ from jaxtyping import Float, Int
 from scipy.special import logsumexp
 from scipy.stats import binomtest
 
-from jaxaudit.bound.checks import check_epsilon, check_integer
 from jaxaudit.bound.counts import log_null_pmf
 from jaxaudit.bound.evidence import log_wealth
 from jaxaudit.bound.law import sample, worst_case_law
 from jaxaudit.bound.lower_bound import BoundMethod
 from jaxaudit.bound.rule import OverlapRule
 from jaxaudit.bound.sequence import log_e_process
+from jaxaudit.checks import check_epsilon, check_integer
 from jaxaudit.design import EvidenceForm, Statistic
 
 CONFIDENCE = 0.99

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from jaxaudit.checks import check_integer
 from jaxaudit.data.base import AuditData, Examples, make_groups
 from jaxaudit.errors import InputError
 
@@ -64,9 +65,9 @@ def split_records(
     >>> data.group_ids, data.groups.x[:, 0].tolist(), data.num_retain, len(data.holdout.y)
     ((('c',), ('a',)), [[4.0, 5.0], [0.0, 1.0]], 3, 1)
     """
-    rng = np.random.default_rng(_at_least("seed", seed, 0))
+    rng = np.random.default_rng(check_integer("seed", seed, 0))
     if forget_ids is None:
-        groups = _random_groups(rng, len(records.y), num_groups, _at_least("group_size", group_size, 1))
+        groups = _random_groups(rng, len(records.y), num_groups, check_integer("group_size", group_size, 1))
         drawn = "drawn uniformly"
     else:
         if num_groups is not None or group_size != 1:
@@ -99,7 +100,7 @@ def _random_groups(
 ) -> list[list[int]]:
     if num_groups is None:
         num_groups = max(2, min(MOST_GROUPS, num_records // (3 * group_size)))
-    _at_least("num_groups", num_groups, 2)
+    check_integer("num_groups", num_groups, 2)
     if num_groups * group_size > num_records - 1:
         raise InputError(
             f"num_groups * group_size must leave some of the {num_records} records, "
@@ -134,7 +135,7 @@ def _hold_out(
         return rest[:0], np.sort(rest)
     if num_holdout is None:
         num_holdout = max(1, len(rest) // 5)
-    if _at_least("num_holdout", num_holdout, 1) >= len(rest):
+    if check_integer("num_holdout", num_holdout, 1) >= len(rest):
         raise InputError(
             f"num_holdout must leave a record to retain, got {num_holdout}: "
             f"{len(rest)} records are in no group"
@@ -144,9 +145,3 @@ def _hold_out(
 
 def _take(records: Records, positions: Int[np.ndarray, " k"]) -> Examples:
     return Examples(records.x[positions], records.y[positions], np.ones(len(positions), np.float32))
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    if not isinstance(value, int) or value < least:
-        raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return value

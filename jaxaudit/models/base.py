@@ -1,9 +1,8 @@
 """The model contract, and how Flax modules meet it."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-import jax
 from flax import linen, nnx
 from jaxtyping import Array, Float, Key
 
@@ -30,7 +29,7 @@ def from_linen(module: linen.Module, example_x: Float[Array, "examples ..."]) ->
 
     Examples
     --------
-    >>> import jax.numpy as jnp
+    >>> import jax, jax.numpy as jnp
     >>> model = from_linen(linen.Dense(3), jnp.zeros((1, 2)))
     >>> model.logits_fn(model.init_fn(jax.random.key(0)), jnp.ones((5, 2))).shape
     (5, 3)
@@ -40,7 +39,7 @@ def from_linen(module: linen.Module, example_x: Float[Array, "examples ..."]) ->
         return module.init(key, example_x)["params"]
 
     def logits_fn(params: Params, x: Float[Array, "examples ..."]) -> Float[Array, "examples classes"]:
-        return module.apply({"params": params}, x)
+        return cast(Array, module.apply({"params": params}, x))
 
     return Model(init_fn, logits_fn, f"Flax Linen {type(module).__name__}")
 
@@ -55,12 +54,12 @@ def from_nnx(make: Callable[[nnx.Rngs], nnx.Module]) -> Model:
 
     Examples
     --------
-    >>> import jax.numpy as jnp
+    >>> import jax, jax.numpy as jnp
     >>> model = from_nnx(lambda rngs: nnx.Linear(2, 3, rngs=rngs))
     >>> model.logits_fn(model.init_fn(jax.random.key(0)), jnp.ones((5, 2))).shape
     (5, 3)
     """
-    graph, _, _ = nnx.split(nnx.eval_shape(lambda: make(nnx.Rngs(0))), nnx.Param, ...)
+    graph, *_ = nnx.split(nnx.eval_shape(lambda: make(nnx.Rngs(0))), nnx.Param, ...)
 
     def init_fn(key: Key[Array, ""]) -> Params:
         return nnx.to_pure_dict(nnx.state(make(nnx.Rngs(params=key)), nnx.Param))

@@ -11,7 +11,7 @@ from jaxaudit.models.base import Model, from_linen
 
 
 class Mlp(linen.Module):
-    """Dense layers with ReLU between them; inputs are flattened."""
+    """Dense layers with ReLU between them and He initialisation, which suits ReLU; inputs are flattened."""
 
     hidden: Sequence[int]
     num_classes: int
@@ -19,9 +19,10 @@ class Mlp(linen.Module):
     @linen.compact
     def __call__(self, x: Float[Array, "examples ..."]) -> Float[Array, "examples classes"]:
         x = x.reshape(len(x), -1)
+        kernel_init = linen.initializers.he_normal()
         for width in self.hidden:
-            x = linen.relu(linen.Dense(width)(x))
-        return linen.Dense(self.num_classes)(x)
+            x = linen.relu(linen.Dense(width, kernel_init=kernel_init)(x))
+        return linen.Dense(self.num_classes, kernel_init=kernel_init)(x)
 
 
 def mlp(input_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = (128, 128)) -> Model:
@@ -44,6 +45,8 @@ def mlp(input_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = 
     26122
     """
     if num_classes < 2 or any(width < 1 for width in hidden):
-        raise InputError(f"num_classes must be at least 2 and hidden widths positive, got {num_classes}, {hidden}")
+        raise InputError(
+            f"num_classes must be at least 2 and hidden widths positive, got {num_classes}, {hidden}"
+        )
     model = from_linen(Mlp(tuple(hidden), num_classes), jnp.zeros((1, *input_shape)))
     return model._replace(description=f"MLP {'-'.join(map(str, [*input_shape, *hidden, num_classes]))}, ReLU")

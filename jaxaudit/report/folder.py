@@ -1,7 +1,6 @@
 """The report folder: written as a whole or not at all."""
 
 import hashlib
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -55,8 +54,10 @@ def check_folder(folder: Path, overwrite: bool = False) -> None:
         As `save_report`, and if the folder cannot be created or written into.
     """
     parent = next(path for path in folder.resolve().parents if path.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"report folder {folder} cannot be created: {parent} is not a writable folder")
+    try:  # permissions, read-only disks and special folders all show only when something is written
+        tempfile.TemporaryDirectory(dir=parent).cleanup()
+    except OSError as error:
+        raise InputError(f"report folder {folder} cannot be written: {error}") from error
     if folder.exists() and not folder.is_dir():
         raise InputError(f"report folder {folder} exists and is not a folder")
     present = {entry.name for entry in folder.iterdir()} if folder.exists() else set()

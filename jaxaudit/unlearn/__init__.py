@@ -1,9 +1,17 @@
 """Unlearning algorithms as `(init, update)` pairs of pure functions; see `jaxaudit.unlearn.base` for the contract."""
 
 from jaxaudit.unlearn.ascent import gradient_ascent
-from jaxaudit.unlearn.base import Batch, NamedMethod, Stages, Trained, Unlearner, apply, as_stages, repeat, then
-from jaxaudit.unlearn.retain_finetune import retain_finetune
-from jaxaudit.unlearn.retrain import exact_retraining, no_unlearning
+from jaxaudit.unlearn.base import (
+    Batch,
+    NamedMethod,
+    Stages,
+    Trained,
+    Unlearner,
+    apply,
+    as_stages,
+    repeat,
+    then,
+)
 from jaxaudit.unlearn.registry import (
     METHODS,
     MethodEntry,
@@ -12,6 +20,8 @@ from jaxaudit.unlearn.registry import (
     build_methods,
     select_methods,
 )
+from jaxaudit.unlearn.retain_finetune import retain_finetune
+from jaxaudit.unlearn.retrain import exact_retraining, no_unlearning
 
 __all__ = [
     "METHODS",

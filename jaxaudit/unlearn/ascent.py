@@ -9,7 +9,9 @@ from jaxaudit.train import LossFn, Params
 from jaxaudit.unlearn.base import Unlearner, gradient_unlearner
 
 
-def gradient_ascent(loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int) -> Unlearner:
+def gradient_ascent(
+    loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int
+) -> Unlearner:
     """Climb the loss of the run's own forget set (Appendix G.6 of the paper).
 
         params <- params + rate_t * gradient of the loss on the forget batch

@@ -12,8 +12,8 @@ import jax
 import optax
 from jaxtyping import Array, Key
 
+from jaxaudit.checks import check_integer
 from jaxaudit.data import Examples
-from jaxaudit.errors import InputError
 from jaxaudit.train import Info, LossFn, Params, TrainState, start_training, training_step
 
 
@@ -83,21 +83,12 @@ def repeat(part: Unlearner | Stages, times: int) -> Stages:
     >>> len(repeat(unlearn.no_unlearning(), 3).stages)
     3
     """
-    if times < 1:
-        raise InputError(f"times must be at least 1, got {times}")
-    return then(*[part] * times)
+    return then(*[part] * check_integer("times", times, low=1))
 
 
 def as_stages(method: Unlearner | Stages) -> Stages:
     """A single unlearner as a composition of one."""
     return method if isinstance(method, Stages) else Stages((method,))
-
-
-def check_num_updates(num_updates: int) -> int:
-    """Raise unless the number of updates is a non-negative integer."""
-    if not isinstance(num_updates, int) or num_updates < 0:
-        raise InputError(f"num_updates must be a non-negative integer, got {num_updates!r}")
-    return num_updates
 
 
 def gradient_unlearner(
@@ -123,7 +114,7 @@ def gradient_unlearner(
     start
         The parameters to start from.
     """
-    check_num_updates(num_updates)
+    check_integer("num_updates", num_updates, low=0)
 
     def init(key: Key[Array, ""], trained: Trained) -> TrainState:
         return start_training(start(trained), optimizer)

@@ -20,7 +20,9 @@ class UnlearningSpec:
 
     finetune: SgdSpec = field(default_factory=lambda: SgdSpec(epochs=10, learning_rate=0.1))
     """Fine-tuning on the retain set, alone or after ascent."""
-    ascent: SgdSpec = field(default_factory=lambda: SgdSpec(epochs=2, learning_rate=0.02, end_learning_rate=0.02))
+    ascent: SgdSpec = field(
+        default_factory=lambda: SgdSpec(epochs=2, learning_rate=0.02, end_learning_rate=0.02)
+    )
     """Ascent on the run's own forget set."""
 
 
@@ -132,7 +134,9 @@ def select_methods(names: tuple[str, ...]) -> tuple[MethodEntry, ...]:
     names = tuple(METHODS) if names == ("all",) else names
     unknown = [name for name in names if name not in METHODS]
     if unknown or not names:
-        raise InputError(f"methods must be all, or some of {', '.join(METHODS)}; got {', '.join(unknown) or 'none'}")
+        raise InputError(
+            f"methods must be all, or some of {', '.join(METHODS)}; got {', '.join(unknown) or 'none'}"
+        )
     if len(set(names)) < len(names):
         raise InputError(f"methods must not repeat, got {', '.join(names)}")
     return tuple(METHODS[name] for name in names)
@@ -141,6 +145,8 @@ def select_methods(names: tuple[str, ...]) -> tuple[MethodEntry, ...]:
 def build_methods(entries: tuple[MethodEntry, ...], problem: Problem) -> dict[str, NamedMethod]:
     """The methods for a problem, by name."""
     return {
-        entry.name: NamedMethod(as_stages(entry.build(problem)), entry.title, entry.description, entry.certified)
+        entry.name: NamedMethod(
+            as_stages(entry.build(problem)), entry.title, entry.description, entry.certified
+        )
         for entry in entries
     }

@@ -6,7 +6,9 @@ from jaxaudit.train import LossFn
 from jaxaudit.unlearn.base import Unlearner, gradient_unlearner
 
 
-def retain_finetune(loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int) -> Unlearner:
+def retain_finetune(
+    loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int
+) -> Unlearner:
     """Go on training, on the retain set only (Appendix G.7 of the paper).
 
         params <- params - rate_t * gradient of the loss on the retain batch

@@ -1,12 +1,15 @@
 """The two ends of the scale: exact retraining, and doing nothing."""
 
+import jax.numpy as jnp
 import optax
 
 from jaxaudit.train import LossFn
 from jaxaudit.unlearn.base import Unlearner, gradient_unlearner
 
 
-def exact_retraining(loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int) -> Unlearner:
+def exact_retraining(
+    loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int
+) -> Unlearner:
     """Throw the trained model away and train again from x0 on the retain set: unlearning by definition.
 
     The same updates as base training, on other examples. Never looks at forget data or at the trained parameters, so
@@ -46,4 +49,6 @@ def no_unlearning() -> Unlearner:
     >>> no_unlearning().num_updates
     0
     """
-    return gradient_unlearner(lambda params, examples: 0.0, optax.identity(), 0, examples=lambda batch: batch.retain)
+    return gradient_unlearner(
+        lambda params, examples: jnp.zeros(()), optax.identity(), 0, examples=lambda batch: batch.retain
+    )

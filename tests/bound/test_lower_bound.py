@@ -282,6 +282,9 @@ def test_predicted_epsilon_is_the_bound_of_runs_with_that_mean():
         predicted = predicted_epsilon(mean, num_runs=3, **design, delta=1e-4, significance=0.01)
         assert predicted == pytest.approx(expected, rel=1e-12)
     assert predicted_epsilon(20.0, num_runs=3, **design) == 0.0
+    # In float64 (230 / 7) * 7 < 230, but seven runs with sum 230 have this mean.
+    predicted = predicted_epsilon(230 / 7, num_runs=7, **design)
+    assert predicted == epsilon_lower_bound([32, 33, 33, 33, 33, 33, 33], **design).epsilon
 
 
 DESIGN = {"num_groups": 6, "num_guesses": 6}

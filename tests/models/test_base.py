@@ -46,7 +46,8 @@ def test_logits_are_the_modules_own():
     np.testing.assert_array_equal(model.logits_fn(params, x), module.apply({"params": params}, x))
     nnx_model = from_nnx(NnxMlp)
     np.testing.assert_array_equal(
-        nnx_model.logits_fn(nnx_model.init_fn(jax.random.key(1)), x), NnxMlp(nnx.Rngs(params=jax.random.key(1)))(x)
+        nnx_model.logits_fn(nnx_model.init_fn(jax.random.key(1)), x),
+        NnxMlp(nnx.Rngs(params=jax.random.key(1)))(x),
     )
 
 

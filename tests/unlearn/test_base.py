@@ -1,10 +1,11 @@
 import jax
 import jax.numpy as jnp
+import optax
 import pytest
 
 from jaxaudit.errors import InputError
 from jaxaudit.unlearn import Stages, Trained, Unlearner, apply, as_stages, no_unlearning, repeat, then
-from jaxaudit.unlearn.base import check_num_updates
+from jaxaudit.unlearn.base import gradient_unlearner
 
 
 def adding(value, num_updates=1):
@@ -55,11 +56,11 @@ def test_as_stages_is_idempotent():
 
 @pytest.mark.parametrize("times", [0, -1])
 def test_repeat_needs_a_positive_count(times):
-    with pytest.raises(InputError, match=f"times must be at least 1, got {times}"):
+    with pytest.raises(InputError, match=f"times must be an integer of at least 1, got {times}"):
         repeat(no_unlearning(), times)
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, "3"])
 def test_num_updates_is_checked(value):
-    with pytest.raises(InputError, match="num_updates must be a non-negative integer, got"):
-        check_num_updates(value)
+    with pytest.raises(InputError, match="num_updates must be an integer of at least 0, got"):
+        gradient_unlearner(lambda params, examples: 0.0, optax.identity(), value, examples=None)

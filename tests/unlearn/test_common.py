@@ -21,7 +21,10 @@ SPEC = UnlearningSpec(
 )
 MODEL = mlp((3,), 4, hidden=(5,))
 LOSS = cross_entropy_loss(MODEL.logits_fn)
-SPECS = {"finetune": replace(SPEC.finetune, batch_size=BATCH), "ascent": replace(SPEC.ascent, batch_size=BATCH)}
+SPECS = {
+    "finetune": replace(SPEC.finetune, batch_size=BATCH),
+    "ascent": replace(SPEC.ascent, batch_size=BATCH),
+}
 PROBLEM = Problem(LOSS, SgdSpec(2, 0.2, batch_size=BATCH), UnlearningSpec(**SPECS), NUM_RETAIN, NUM_FORGET)
 entries = pytest.mark.parametrize("entry", METHODS.values(), ids=METHODS)
 

@@ -25,7 +25,11 @@ def test_equal_stages_are_one_object_so_that_they_compile_once():
 
 def test_learning_rates_of_the_main_job():
     spec = UnlearningSpec()
-    assert (spec.finetune.epochs, spec.finetune.learning_rate, spec.finetune.end_learning_rate) == (10, 0.1, 0.0)
+    assert (spec.finetune.epochs, spec.finetune.learning_rate, spec.finetune.end_learning_rate) == (
+        10,
+        0.1,
+        0.0,
+    )
     assert (spec.ascent.epochs, spec.ascent.learning_rate, spec.ascent.end_learning_rate) == (2, 0.02, 0.02)
     assert isinstance(spec.ascent.optimizer(8), optax.GradientTransformation)
 

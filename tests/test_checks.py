@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from jaxaudit.bound import checks
+from jaxaudit import checks
 from jaxaudit.errors import InputError
 
 

@@ -1,0 +1,193 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxaudit.analysis import Claim
+from jaxaudit.audit import audit
+from jaxaudit.data import load
+from jaxaudit.design import AuditDesign
+from jaxaudit.errors import InputError
+from jaxaudit.models import mlp
+from jaxaudit.train import Loop, SgdSpec, TrainState, cross_entropy_loss
+from jaxaudit.unlearn import (
+    METHODS,
+    Problem,
+    Unlearner,
+    UnlearningSpec,
+    build_methods,
+    gradient_ascent,
+    no_unlearning,
+)
+
+GROUPS = 40
+DATA = load("digits", seed=0, num_groups=GROUPS, num_holdout=1597)
+MODEL = mlp((64,), 10, hidden=(32,))
+LOSS = cross_entropy_loss(MODEL.logits_fn)
+TRAINING = SgdSpec(40, 0.3)
+DESIGN = AuditDesign(num_groups=GROUPS, num_calibration_runs=16, num_audit_runs=6)
+
+
+def build(*names, spec=None):
+    problem = Problem(LOSS, TRAINING, spec or UnlearningSpec(), DATA.num_retain, GROUPS // 2)
+    return build_methods(tuple(METHODS[name] for name in names), problem)
+
+
+def run(methods, design=DESIGN, **options):
+    return audit(DATA, MODEL, methods, design, **{"training": TRAINING, **options})
+
+
+@pytest.fixture(scope="module")
+def report():
+    return run(build("none", "retain-finetune", "ascent", "retrain"), claim=Claim(0.5))
+
+
+def by_name(report):
+    return {method.name: method for method in report.methods}
+
+
+def test_a_model_that_kept_its_data_is_caught_and_retraining_is_not(report):
+    methods = by_name(report)
+    assert methods["none"].analysis.epsilon > 1
+    assert methods["none"].analysis.verdict.falsified
+    assert methods["none"].forget_accuracy > methods["retrain"].forget_accuracy
+    retrained = methods["retrain"].analysis
+    assert retrained.no_evidence
+    assert retrained.epsilon == retrained.soft.epsilon == retrained.paper.epsilon == 0.0
+    assert not retrained.verdict.falsified
+
+
+def test_retraining_gives_the_same_scores_in_every_run(report):
+    scores = np.concatenate(
+        [getattr(by_name(report)["retrain"], part).scores for part in ("calibration", "audited")]
+    )
+    np.testing.assert_array_equal(scores, np.broadcast_to(scores[:1], scores.shape))
+
+
+def test_how_far_the_parameters_moved(report):
+    methods = by_name(report)
+    assert methods["none"].moved == 0.0
+    assert 0 < methods["retain-finetune"].moved < methods["retrain"].moved
+
+
+def test_runs_are_numbered_and_disjoint(report):
+    for method in report.methods:
+        assert method.calibration.run_ids.tolist() == list(range(16))
+        assert method.audited.run_ids.tolist() == list(range(16, 22))
+
+
+def test_calibration_signs_come_in_complementary_pairs(report):
+    signs = report.methods[0].calibration.signs
+    np.testing.assert_array_equal(signs[0::2], -signs[1::2])
+
+
+def test_noise_keys_never_repeat(report):
+    keys = np.concatenate([method.noise_keys for method in report.methods])
+    assert len(np.unique(keys, axis=0)) == len(keys) == 4 * 22
+
+
+def test_same_seed_same_bits_other_seed_other_runs():
+    design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=2)
+    training = SgdSpec(1, 0.3)
+    one, same, other = (
+        run(build("none"), design, training=training, seed=seed).methods[0] for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(one.audited.scores, same.audited.scores)
+    assert (one.audited.signs != other.audited.signs).any()
+    assert abs(one.audited.scores - other.audited.scores).max() > 0
+
+
+def test_a_run_that_diverges_is_flagged_and_changes_no_other():
+    """A method that destroys the parameters in about a quarter of the runs, by their keys."""
+
+    def update(key, state, batch):
+        broken = jax.random.key_data(key)[0] % 4 == 1
+        return state._replace(params=jax.tree.map(lambda p: jnp.where(broken, jnp.nan, p), state.params)), {}
+
+    saboteur = Unlearner(lambda key, trained: trained, update, 1)
+    design = DESIGN.replace(num_calibration_runs=16, num_audit_runs=6)
+    report = run({"saboteur": saboteur, "none": no_unlearning()}, design, seed=2)
+    broken, healthy = report.methods
+    failed = np.concatenate([broken.calibration.failed, broken.audited.failed])
+    assert failed.any()
+    assert not failed.all()
+    for part in ("calibration", "audited"):
+        mine, theirs = getattr(broken, part), getattr(healthy, part)
+        np.testing.assert_array_equal(mine.scores[~mine.failed], theirs.scores[~mine.failed])
+    assert (broken.analysis.overlaps[broken.audited.failed] == 0).all()
+    assert broken.analysis.failed_audited == tuple(broken.audited.run_ids[broken.audited.failed])
+
+
+def test_ascent_uses_the_forget_set_of_its_own_run():
+    """After strong ascent each run does badly on what it had, and not on what it never saw."""
+    method = gradient_ascent(LOSS, optimizer=optax.sgd(0.05), num_updates=8)
+    result = run({"ascent": method}).methods[0]
+    scores, signs = result.audited.scores[:, :, 0], result.audited.signs
+    base = run({"none": no_unlearning()}).methods[0].audited.scores[:, :, 0]
+    fallen = base - scores
+    assert fallen[signs == 1].mean() > fallen[signs == -1].mean()
+
+
+def test_training_of_your_own_is_a_loop_with_params():
+    optimizer = optax.adam(0.01)
+
+    def init(members, shared):
+        return TrainState(shared[1], optimizer.init(shared[1]))
+
+    def body(step, state, members, shared):
+        pool, _ = shared
+        batch = jax.tree.map(lambda leaf: leaf[members], pool)
+        gradient = jax.grad(LOSS)(state.params, batch)
+        updates, optimizer_state = optimizer.update(gradient, state.optimizer_state)
+        return TrainState(optax.apply_updates(state.params, updates), optimizer_state)
+
+    report = run({"none": no_unlearning()}, training=Loop(init, body, 60))
+    assert report.methods[0].retain_accuracy > 0.9
+    assert report.spec["training"] == "user loop"
+
+
+def test_a_given_starting_point_is_used():
+    params = MODEL.init_fn(jax.random.key(123))
+    design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=1)
+    drawn, given = (
+        run({"none": no_unlearning()}, design, training=SgdSpec(0, 0.1), initial_params=start)
+        .methods[0]
+        .audited
+        for start in (None, params)
+    )
+    flat = DATA.groups.x[:, 0]
+    logits = MODEL.logits_fn(params, flat)
+    np.testing.assert_array_equal(
+        given.scores[0, :, 0] > 0,
+        np.asarray(jax.nn.softmax(logits)[np.arange(GROUPS), DATA.groups.y[:, 0]] > 0.5),
+    )
+    assert abs(drawn.scores - given.scores).max() > 0
+
+
+def test_joint_predictor_on_a_small_design():
+    data = load("digits", seed=0, num_groups=4, group_size=10, num_holdout=1657)
+    design = AuditDesign(num_groups=4, num_calibration_runs=24, num_audit_runs=10, predictor="joint")
+    report = audit(data, MODEL, {"none": no_unlearning()}, design, training=SgdSpec(60, 0.3))
+    analysis = report.methods[0].analysis
+    assert analysis.selection.num_guesses == 4
+    assert analysis.epsilon > 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"design": DESIGN.replace(num_groups=42)}, "design.num_groups must be that of the data, 40, got 42"),
+        ({"methods": {}}, "at least one unlearning method"),
+        ({"score": "margin"}, "score must be one of logit"),
+    ],
+)
+def test_arguments_that_do_not_fit(change, message):
+    with pytest.raises(InputError, match=message):
+        run(**{"methods": {"none": no_unlearning()}, **change})
+
+
+def test_no_key_is_used_twice():
+    design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=2)
+    with jax.debug_key_reuse(True):
+        run(build("none", "ascent"), design, training=SgdSpec(1, 0.3))
