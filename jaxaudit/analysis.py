@@ -6,7 +6,6 @@ trained, `jaxaudit bound` on scores made anywhere, and `jaxaudit verify` on the 
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +42,7 @@ class Verdict:
     levels: dict[str, float]
     """Level each of them is tested at; the levels add up to the significance."""
     ceiling: float
-    """Largest epsilon that this design could have shown; a claim above it cannot be falsified."""
+    """Largest epsilon that this design could have shown at the claim's delta; a claim above it cannot fail."""
 
     @property
     def text(self) -> str:
@@ -154,7 +153,7 @@ def analyse(
         failed_audited=failed[1],
         notes=_notes(bounds["direct"], attacked, failed, no_evidence),
         no_evidence=no_evidence,
-        verdict=None if claim is None else _verdict(design, claim, bounds, no_evidence),
+        verdict=None if claim is None else _verdict(design, claim, selection, attacked, no_evidence),
     )
 
 
@@ -192,33 +191,45 @@ def _attack(
     )
 
 
+def _direct(design: AuditDesign, selection: Selection, attacked: _Attacked, delta: float) -> BoundResult:
+    return epsilon_lower_bound(
+        attacked.overlaps,
+        num_groups=design.num_groups,
+        num_guesses=selection.num_guesses,
+        delta=delta,
+        significance=design.level,
+        statistic=design.statistic,
+        threshold=selection.threshold,
+    )
+
+
+def _soft(design: AuditDesign, attacked: _Attacked, delta: float) -> EvidenceResult:
+    return evidence_lower_bound(
+        attacked.log_evidence,
+        num_groups=design.num_groups,
+        delta=delta,
+        significance=design.level,
+        form=design.evidence_form,
+    )
+
+
 def _bounds(
     design: AuditDesign, selection: Selection, attacked: _Attacked, no_evidence: bool
 ) -> dict[str, Any]:
     """The bounds of `Analysis` by field name; the deciding ones at the level that they are tested at."""
-    counted: dict[str, Any] = {"num_groups": design.num_groups, "num_guesses": selection.num_guesses}
-    direct = partial(
-        epsilon_lower_bound,
+    paper = epsilon_lower_bound(
         attacked.overlaps,
-        significance=design.level,
-        statistic=design.statistic,
-        threshold=selection.threshold,
-        **counted,
-    )
-    soft = partial(
-        evidence_lower_bound,
-        attacked.log_evidence,
         num_groups=design.num_groups,
-        significance=design.level,
-        form=design.evidence_form,
+        num_guesses=selection.num_guesses,
+        significance=design.significance,
+        method="theorem-4.2",
     )
-    paper = partial(epsilon_lower_bound, attacked.overlaps, method="theorem-4.2", **counted)
     bounds: dict[str, Any] = {
-        "direct": direct(delta=design.delta),
-        "direct_small_delta": direct(delta=SMALL_DELTA),
-        "paper": paper(significance=design.significance),
-        "soft": soft(delta=design.delta),
-        "soft_small_delta": soft(delta=SMALL_DELTA),
+        "direct": _direct(design, selection, attacked, design.delta),
+        "direct_small_delta": _direct(design, selection, attacked, SMALL_DELTA),
+        "paper": paper,
+        "soft": _soft(design, attacked, design.delta),
+        "soft_small_delta": _soft(design, attacked, SMALL_DELTA),
     }
     if not no_evidence:
         return bounds
@@ -227,18 +238,25 @@ def _bounds(
     return zero | {"paper": replace(zero["paper"], epsilon_ldp=0.0)}
 
 
-def _verdict(design: AuditDesign, claim: Claim, bounds: dict[str, Any], no_evidence: bool) -> Verdict:
-    names = design.deciding
+def _verdict(
+    design: AuditDesign, claim: Claim, selection: Selection, attacked: _Attacked, no_evidence: bool
+) -> Verdict:
+    """The claim, tested at its own delta."""
+    bounds = {
+        "direct": _direct(design, selection, attacked, claim.delta),
+        "soft": _soft(design, attacked, claim.delta),
+    }
+    deciding = {name: bounds[name] for name in design.deciding}
     p_values = {
-        name: 1.0 if no_evidence else math.exp(bounds[name].log_p_value(claim.epsilon, claim.delta))
-        for name in names
+        name: 1.0 if no_evidence else math.exp(bound.log_p_value(claim.epsilon, claim.delta))
+        for name, bound in deciding.items()
     }
     return Verdict(
         claim=claim,
         falsified=any(p_value <= design.level for p_value in p_values.values()),
         p_values=p_values,
-        levels=dict.fromkeys(names, design.level),
-        ceiling=max(bounds[name].ceiling for name in names),
+        levels=dict.fromkeys(deciding, design.level),
+        ceiling=max(bound.ceiling for bound in deciding.values()),
     )
 
 

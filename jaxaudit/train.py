@@ -48,8 +48,10 @@ class SgdSpec:
     ----------
     epochs
         Passes over the examples; the order is the same in every pass.
-    learning_rate, end_learning_rate
-        First and last value of the linear schedule.
+    learning_rate
+        First value of the linear schedule.
+    end_learning_rate
+        Its last value.
     batch_size
         Examples per update. The last batch of an epoch is filled up with weight 0, so no example is left out.
     momentum

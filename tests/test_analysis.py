@@ -91,6 +91,17 @@ def test_a_claim_above_the_ceiling_could_not_fail():
     assert "could not fail" in verdict.text
 
 
+def test_ceiling_of_a_verdict_is_at_the_delta_of_the_claim():
+    calibration, audited = make_runs()
+    design = make_design(num_guesses=10)
+    for delta in (0.0, 0.05, 0.7):
+        verdict = analyse(design, calibration, audited, Claim(1.0, delta)).verdict
+        perfect = epsilon_lower_bound([10] * AUDITED, num_groups=GROUPS, num_guesses=10, delta=delta)
+        assert verdict.ceiling == perfect.epsilon
+    assert verdict.ceiling == 0.0  # 0.7 ** 8 is more than the level
+    assert "could not fail" in verdict.text
+
+
 def test_equal_scores_are_no_evidence():
     signs, _ = make_scores(0.0)
     scores = np.tile(np.random.default_rng(0).normal(size=GROUPS), (len(signs), 1)) / 3

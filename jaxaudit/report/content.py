@@ -169,8 +169,8 @@ def _records(method: "MethodResult", report: "AuditReport") -> tuple[Block, ...]
     found = (
         f"{leakage.num_recognised} of {report.design.num_groups} groups are recognised at a false-discovery "
         f"rate of {leakage.false_discovery_rate:g}. The best recognised are below; beyond that number they "
-        "are no more than chance would show. Log-odds: evidence for the true membership, in nats, over all "
-        "audited runs."
+        "are no more than chance would show. Log-odds: the attacker's evidence for the true membership, in "
+        "nats, over all audited runs; it assumes Gaussian scores, so very large values are exaggerated."
     )
     rows = tuple(
         (
