@@ -1,0 +1,101 @@
+"""Audits of machine unlearning: lower bounds, with confidence, on how much a model still remembers.
+
+Names are loaded on first use, so that the statistics (`jaxaudit.bound`) never load JAX.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxaudit import bound as bound
+    from jaxaudit import models as models
+    from jaxaudit import unlearn as unlearn
+    from jaxaudit.analysis import Claim as Claim
+    from jaxaudit.audit import audit as audit
+    from jaxaudit.audit_scores import audit_scores as audit_scores
+    from jaxaudit.bound import epsilon_lower_bound as epsilon_lower_bound
+    from jaxaudit.data import AuditData as AuditData
+    from jaxaudit.data import Examples as Examples
+    from jaxaudit.data import load as load_data
+    from jaxaudit.design import AuditDesign as AuditDesign
+    from jaxaudit.report import AuditReport as AuditReport
+    from jaxaudit.scored import AuditedRuns as AuditedRuns
+    from jaxaudit.scored import CalibrationRuns as CalibrationRuns
+    from jaxaudit.spec import RunSpec as RunSpec
+    from jaxaudit.spec import run_spec as run_spec
+    from jaxaudit.train import SgdSpec as SgdSpec
+
+    __version__: str
+
+_SUBMODULES = ("bound", "models", "unlearn")
+_HOMES = {
+    "AuditData": "data",
+    "AuditDesign": "design",
+    "AuditReport": "report",
+    "AuditedRuns": "scored",
+    "CalibrationRuns": "scored",
+    "Claim": "analysis",
+    "Examples": "data",
+    "RunSpec": "spec",
+    "SgdSpec": "train",
+    "audit": "audit",
+    "audit_scores": "audit_scores",
+    "epsilon_lower_bound": "bound",
+    "load_data": "data",
+    "run_spec": "spec",
+}
+"""Module of each name."""
+_ORIGINAL_NAMES = {"load_data": "load"}
+
+__all__ = [
+    "AuditData",
+    "AuditDesign",
+    "AuditReport",
+    "AuditedRuns",
+    "CalibrationRuns",
+    "Claim",
+    "Examples",
+    "RunSpec",
+    "SgdSpec",
+    "__version__",
+    "audit",
+    "audit_scores",
+    "bound",
+    "epsilon_lower_bound",
+    "load_data",
+    "models",
+    "run_spec",
+    "unlearn",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module(f"{__name__}.provenance").provenance()["jaxaudit"]
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), _ORIGINAL_NAMES.get(name, name))
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Keeps `jaxaudit.audit` and `jaxaudit.audit_scores` the functions that users mean.
+
+    Importing a submodule sets it as an attribute of its package; those two are named like their functions.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

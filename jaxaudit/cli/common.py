@@ -1,0 +1,64 @@
+"""What several commands share: exit codes, output, progress of one long step, the end of an audit."""
+
+import json
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jaxaudit.progress import Reporter, default_reporter
+from jaxaudit.report import AuditReport
+from jaxaudit.report.folder import check_folder
+
+OK, FALSIFIED, MISMATCH = 0, 3, 4
+_WIDTH = 106
+
+
+def show(text: str, document: dict[str, Any], as_json: bool) -> None:
+    """Print the result: text for people, or one JSON object."""
+    print(json.dumps(document, indent=1, allow_nan=False) if as_json else text)
+
+
+@contextmanager
+def busy(label: str, quiet: bool) -> Iterator[None]:
+    """Show on stderr that one long step is under way."""
+    with default_reporter(quiet).task(label, 1) as advance:
+        yield
+        advance(1)
+
+
+def check_out(out: Path | None, overwrite: bool) -> None:
+    """Raise unless a report can be written there, if one is wanted."""
+    if out is not None:
+        check_folder(out, overwrite)
+
+
+def wrapped(text: str) -> str:
+    """One paragraph at the width of the table of results."""
+    return textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def finish_audit(
+    report: AuditReport,
+    out: Path | None,
+    reporter: Reporter,
+    *,
+    overwrite: bool,
+    as_json: bool,
+    notes: tuple[str, ...] = (),
+) -> int:
+    """Write the report folder, print the results, and return the exit code."""
+    verdicts = [(method.title, method.analysis.verdict) for method in report.methods]
+    sentences = [f"{title}: {verdict.text}" for title, verdict in verdicts if verdict is not None]
+    sentences += [f"note: {note}" for note in notes]
+    lines, document = [report.table(), *map(wrapped, sentences)], report.as_dict()
+    if out is not None:
+        with reporter.task("report", 1) as advance:
+            report.save(out, overwrite)
+            advance(1)
+        document["folder"] = str(out)
+        lines += ["", f"report: {out / 'report.html'}", f"check it: jaxaudit verify {out}"]
+    show("\n".join(lines), document, as_json)
+    falsified = any(verdict is not None and verdict.falsified for _, verdict in verdicts)
+    return FALSIFIED if falsified else OK

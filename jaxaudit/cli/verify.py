@@ -1,0 +1,29 @@
+"""``jaxaudit verify``: recompute a report from its evidence."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import tyro
+
+from jaxaudit.cli.common import MISMATCH, OK, busy, show
+from jaxaudit.report.verify import verify
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Recompute every statistical number of a report folder from its evidence; check its conditions."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of the report."""
+    quiet: bool = False
+    """Show no progress."""
+    json: bool = False
+    """Print one JSON object instead of the text."""
+
+    def execute(self) -> int:
+        """Carry out the command; returns the exit code."""
+        with busy("verify", self.quiet):
+            verification = verify(self.folder)
+        document = {"ok": verification.ok, **asdict(verification)}
+        show(verification.text(), document, self.json)
+        return OK if verification.ok else MISMATCH

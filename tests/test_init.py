@@ -1,0 +1,50 @@
+"""The top-level API: lazy, complete, and without JAX until JAX is needed."""
+
+import importlib
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import jaxaudit
+
+
+def test_statistics_do_not_load_jax():
+    code = """
+import sys, jaxaudit, jaxaudit.bound
+from jaxaudit import AuditData, AuditDesign, CalibrationRuns, Claim, audit_scores, load_data
+assert "jax" not in sys.modules
+jaxaudit.SgdSpec
+assert "jax" in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_functions_are_not_hidden_by_modules_of_the_same_name():
+    code = """
+import jaxaudit.audit_scores, jaxaudit.audit, jaxaudit
+for name in ("audit", "audit_scores"):
+    assert getattr(jaxaudit, name) is getattr(sys.modules[f"jaxaudit.{name}"], name)
+from jaxaudit.audit import audit
+assert jaxaudit.audit is audit
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", f"import sys\n{code}"], check=True)
+
+
+def test_every_public_name_is_there():
+    for name in jaxaudit.__all__:
+        assert getattr(jaxaudit, name) is not None
+        assert name in dir(jaxaudit)
+    assert jaxaudit.audit is importlib.import_module("jaxaudit.audit").audit
+    assert jaxaudit.load_data is importlib.import_module("jaxaudit.data").load
+    assert isinstance(jaxaudit.models, ModuleType)
+
+
+def test_version_is_that_of_the_provenance():
+    assert jaxaudit.__version__ == importlib.import_module("jaxaudit.provenance").provenance()["jaxaudit"]
+
+
+def test_unknown_name():
+    with pytest.raises(AttributeError, match="no attribute 'audits'"):
+        _ = jaxaudit.audits

@@ -1,0 +1,81 @@
+"""Every command and code block of the README.
+
+A block may be preceded by a marker in an HTML comment:
+
+``<!-- command: NAME -->``  one of the two commands of a newcomer; `.ci/run` carries it out, here it is only parsed
+``<!-- smoke: OPTIONS -->`` takes minutes; here its last line runs with these options added
+``<!-- parse: REASON -->``  needs what is not there; only parsed
+``<!-- output: COMMAND -->`` shows what a command printed
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+FENCE = re.compile(
+    r"^(?:<!-- (?P<marker>[a-z]+): (?P<text>.+) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```$", re.M | re.S
+)
+
+
+class Block(NamedTuple):
+    line: int
+    marker: str | None
+    text: str | None
+    language: str
+    code: str
+
+
+def read_blocks():
+    text = README.read_text()
+    for match in FENCE.finditer(text):
+        yield Block(text[: match.start()].count("\n") + 1, *match.group("marker", "text", "language", "code"))
+
+
+BLOCKS = list(read_blocks())
+
+
+def run(command, folder):
+    """A command with this Python's programs first on the path."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(README.parent)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_every_fence_is_understood():
+    assert README.read_text().count("\n```") == 2 * len(BLOCKS)
+    assert {block.marker for block in BLOCKS} <= {None, "command", "smoke", "parse", "output"}
+    assert {block.language for block in BLOCKS} <= {"bash", "python", "text"}
+    assert [block.text for block in BLOCKS if block.marker == "command"] == ["main job", "tests"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "block", [b for b in BLOCKS if b.language == "bash"], ids=lambda block: f"line-{block.line}"
+)
+def test_shell_blocks(block, tmp_path):
+    code = block.code
+    if block.marker in ("command", "parse"):
+        assert run(["bash", "-n", "-c", code], tmp_path).returncode == 0
+        return
+    if block.marker == "smoke":
+        code = f"{code.rstrip()} {block.text}\n"
+    done = run(["bash", "-euo", "pipefail", "-c", code], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "block", [b for b in BLOCKS if b.language == "python"], ids=lambda block: f"line-{block.line}"
+)
+def test_python_blocks(block, tmp_path):
+    compile(block.code, "README.md", "exec")
+    if block.marker == "parse":
+        return
+    done = run([sys.executable, "-c", block.code], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,198 @@
+"""Specs: what is carried out is what the parts would do, and everything is checked before training."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from jaxaudit import data, unlearn
+from jaxaudit.analysis import Claim
+from jaxaudit.audit import audit
+from jaxaudit.checkpoint import save_params
+from jaxaudit.design import AuditDesign
+from jaxaudit.errors import InputError
+from jaxaudit.keys import stream_key
+from jaxaudit.models import mlp
+from jaxaudit.rules import Rules
+from jaxaudit.signs import member_indices
+from jaxaudit.spec import DesignSpec, RunSpec, make_design, run_spec
+from jaxaudit.train import SgdSpec, cross_entropy_loss
+from jaxaudit.unlearn import UnlearningSpec
+
+TINY = RunSpec(
+    num_groups=20,
+    num_holdout=1700,
+    methods=("none", "retain-finetune"),
+    hidden=(8,),
+    num_calibration_runs=6,
+    num_audit_runs=3,
+    training=SgdSpec(epochs=2, learning_rate=0.3),
+    unlearning=UnlearningSpec(
+        finetune=SgdSpec(epochs=1, learning_rate=0.1), ascent=SgdSpec(epochs=1, learning_rate=0.02)
+    ),
+    seed=5,
+)
+
+
+class Recorder:
+    """A reporter that remembers what was said."""
+
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+    def task(self, label, total):
+        return nullcontext(lambda steps: None)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return run_spec(replace(TINY, claim_epsilon=0.5, claim_delta=1e-6))
+
+
+def test_report_is_that_of_the_parts(report):
+    records = data.load("digits", seed=5, num_groups=20, num_holdout=1700)
+    assert records.num_retain == 77
+    model = mlp((64,), 10, (8,))
+    finetune = SgdSpec(epochs=1, learning_rate=0.1)
+    methods = {
+        "none": unlearn.no_unlearning(),
+        "retain-finetune": unlearn.retain_finetune(
+            cross_entropy_loss(model.logits_fn), optimizer=finetune.optimizer(2), num_updates=2
+        ),
+    }
+    design = AuditDesign(num_groups=20, num_calibration_runs=6, num_audit_runs=3)
+    expected = audit(records, model, methods, design, training=SgdSpec(epochs=2, learning_rate=0.3), seed=5)
+    for found, wanted in zip(report.methods, expected.methods, strict=True):
+        assert found.name == wanted.name
+        np.testing.assert_array_equal(found.audited.signs, wanted.audited.signs)
+        np.testing.assert_allclose(found.audited.scores, wanted.audited.scores, rtol=1e-6)
+        assert found.analysis.direct == wanted.analysis.direct
+
+
+def test_report_holds_the_whole_spec_and_the_claim(report):
+    assert report.claim == Claim(0.5, 1e-6)
+    assert report.spec["run"]["methods"] == ("none", "retain-finetune")
+    assert report.spec["run"]["unlearning"]["ascent"]["learning_rate"] == 0.02
+    assert report.spec["run"]["rules"]["significance"] == 0.05
+    assert report.as_dict()["spec"]["run"]["hidden"] == [8]
+
+
+def test_cost_is_said_before_training_and_counts_batches_of_the_one_batch_size():
+    recorder = Recorder()
+    spec = replace(TINY, methods=("all",), batch_size=32, num_audit_runs=1)
+    run_spec(spec, recorder)
+    # 77 retain records, 10 more of the run's own groups: 3 batches of 32 each; 10 forget records: 1 batch.
+    assert recorder.lines[0] == (
+        "6 calibration and 1 audited runs of MLP 64-8-10, ReLU on digits: 6 updates of training each; "
+        "then of unlearning: none 0, retain-finetune 3, ascent 4, retrain 6"
+    )
+
+
+def test_one_batch_size_serves_training_and_unlearning():
+    odd = SgdSpec(epochs=1, learning_rate=0.1, batch_size=16)
+    with pytest.raises(InputError, match=r"unlearning\.finetune\.batch_size must be left out.*got 16"):
+        RunSpec(unlearning=UnlearningSpec(finetune=odd))
+    with pytest.raises(InputError, match=r"training\.batch_size must be left out.*got 16"):
+        RunSpec(training=odd, batch_size=32)
+    assert RunSpec(training=odd, batch_size=16).batch_size == 16
+
+
+def test_training_can_start_from_a_checkpoint(tmp_path, report):
+    model = mlp((64,), 10, (8,))
+    drawn = model.init_fn(stream_key(5, "init"))
+    save_params(tmp_path / "drawn", drawn)
+    save_params(tmp_path / "other", jax.tree.map(lambda leaf: leaf + 0.1, drawn))
+    spec = replace(TINY, methods=("none",))
+    same, other = (
+        run_spec(replace(spec, initial_params=str(tmp_path / name))).methods[0].audited.scores
+        for name in ("drawn", "other")
+    )
+    np.testing.assert_array_equal(same, report.methods[0].audited.scores)
+    assert np.abs(other - same).max() > 1e-3
+
+
+def test_own_records_and_own_request(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "mine.npz",
+        x=rng.normal(size=(40, 3, 2)),
+        y=rng.integers(0, 3, 40),
+        ids=np.arange(100, 140),
+    )
+    spec = replace(
+        TINY, data=str(tmp_path / "mine.npz"), forget_ids="100,105-109", num_groups=None, num_holdout=None
+    )
+    report = run_spec(spec)
+    assert report.record_ids == (("100",), ("105",), ("106",), ("107",), ("108",), ("109",))
+    assert report.data["num_classes"] == 3
+    assert report.design.num_groups == 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"methods": ("forget",)}, "methods must be all, or some of none"),
+        (
+            {"score": "token-cross-entropy"},
+            "score must be one of logit, cross-entropy, got 'token-cross-entropy'",
+        ),
+        (
+            {"rules": Rules(num_guesses=22)},
+            "num_guesses must be an integer between 2 and 20, got 22",
+        ),
+        ({"num_groups": 1}, "num_groups must be an integer of at least 2, got 1"),
+        ({"data": "mnist"}, "data must be 'digits' or a .npz or .csv file, got 'mnist'"),
+        ({"hidden": (0,)}, "hidden widths"),
+        ({"initial_params": "nowhere"}, "no Orbax checkpoint at"),
+        ({"claim_delta": 0.1}, "claim_delta needs claim_epsilon"),
+        ({"num_audit_runs": 0}, "num_audit_runs must be an integer of at least 1, got 0"),
+    ],
+)
+def test_mistakes_are_found_before_training(changes, message):
+    recorder = Recorder()
+    with pytest.raises(InputError, match=message):
+        run_spec(replace(TINY, **changes), recorder)
+    assert recorder.lines == []
+
+
+def test_checkpoint_of_another_network(tmp_path):
+    save_params(tmp_path / "x0", mlp((64,), 10, (9,)).init_fn(stream_key(0, "init")))
+    with pytest.raises(InputError, match=r"parameter 'Dense_0/\w+' has shape \(.*9.*\), the model needs"):
+        run_spec(replace(TINY, initial_params=str(tmp_path / "x0")))
+
+
+def test_exported_design_has_the_sign_vectors_and_members_of_the_run(report):
+    design_file = make_design(
+        DesignSpec(num_groups=20, num_retain=77, num_calibration_runs=6, num_audit_runs=3, seed=5)
+    )
+    run = report.methods[0]
+    np.testing.assert_array_equal(design_file.calibration_signs, run.calibration.signs)
+    np.testing.assert_array_equal(design_file.signs, run.audited.signs)
+    assert design_file.design == report.design
+    order = np.asarray(jax.random.permutation(stream_key(5, "order"), 97))
+    np.testing.assert_array_equal(design_file.order, order)
+    np.testing.assert_array_equal(design_file.member_indices, member_indices(run.audited.signs, 77, 1, order))
+
+
+def test_design_without_retain_records_has_signs_only():
+    design_file = make_design(DesignSpec(num_groups=6, rules=Rules(num_guesses=4), method="soft"))
+    assert design_file.member_indices is None
+    assert design_file.order is None
+    assert (design_file.design.num_guesses, design_file.design.method) == (4, "soft")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"num_retain": 0}, "num_retain must be an integer of at least 1, got 0"),
+        ({"num_retain": 5, "group_size": 0}, "group_size must be an integer of at least 1, got 0"),
+    ],
+)
+def test_design_sizes(sizes, message):
+    with pytest.raises(InputError, match=message):
+        make_design(DesignSpec(num_groups=6, **sizes))
