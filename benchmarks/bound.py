@@ -1,6 +1,6 @@
 """How long do the bounds take, and how much of that is saved against the paper's double loop?
 
-    python benchmarks/bound.py
+python benchmarks/bound.py
 """
 
 import statistics
@@ -22,7 +22,9 @@ def double_loop(num_groups: int, num_guesses: int) -> np.ndarray:
 
     def terms(u: int) -> list[float]:
         return [
-            log_binomial(rest, floor(rest / 2) - (2 * a - u)) + log_binomial(half, a) + log_binomial(half, u - a)
+            log_binomial(rest, floor(rest / 2) - (2 * a - u))
+            + log_binomial(half, a)
+            + log_binomial(half, u - a)
             for a in range(max(0, u - half), min(half, u) + 1)
         ]
 
@@ -49,7 +51,9 @@ def seconds(function, *args, repeats=3, **kwargs):
 
 
 def main() -> None:
-    print(f"{'m':>6} {'r':>6}  {'counts':>9} {'double loop':>12} {'ratio':>7}  {'full direct bound, L = 10':>26}")
+    print(
+        f"{'m':>6} {'r':>6}  {'counts':>9} {'double loop':>12} {'ratio':>7}  {'full direct bound, L = 10':>26}"
+    )
     for num_groups, num_guesses, share, with_loop in (
         (400, 100, 0.65, True),
         (4500, 3000, 0.57, True),

@@ -3,9 +3,7 @@
 Names are loaded on first use, so that the statistics (`jaxaudit.bound`) never load JAX.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,13 +11,13 @@ if TYPE_CHECKING:
     from jaxaudit import models as models
     from jaxaudit import unlearn as unlearn
     from jaxaudit.analysis import Claim as Claim
-    from jaxaudit.audit import audit as audit
-    from jaxaudit.audit_scores import audit_scores as audit_scores
+    from jaxaudit.audit import run_audit as run_audit
     from jaxaudit.bound import epsilon_lower_bound as epsilon_lower_bound
     from jaxaudit.data import AuditData as AuditData
     from jaxaudit.data import Examples as Examples
     from jaxaudit.data import load as load_data
     from jaxaudit.design import AuditDesign as AuditDesign
+    from jaxaudit.external import audit_scores as audit_scores
     from jaxaudit.report import AuditReport as AuditReport
     from jaxaudit.scored import AuditedRuns as AuditedRuns
     from jaxaudit.scored import CalibrationRuns as CalibrationRuns
@@ -40,10 +38,10 @@ _HOMES = {
     "Examples": "data",
     "RunSpec": "spec",
     "SgdSpec": "train",
-    "audit": "audit",
-    "audit_scores": "audit_scores",
+    "audit_scores": "external",
     "epsilon_lower_bound": "bound",
     "load_data": "data",
+    "run_audit": "audit",
     "run_spec": "spec",
 }
 """Module of each name."""
@@ -60,12 +58,12 @@ __all__ = [
     "RunSpec",
     "SgdSpec",
     "__version__",
-    "audit",
     "audit_scores",
     "bound",
     "epsilon_lower_bound",
     "load_data",
     "models",
+    "run_audit",
     "run_spec",
     "unlearn",
 ]
@@ -85,17 +83,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """Keeps `jaxaudit.audit` and `jaxaudit.audit_scores` the functions that users mean.
-
-    Importing a submodule sets it as an attribute of its package; those two are named like their functions.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

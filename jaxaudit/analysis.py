@@ -16,7 +16,7 @@ from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
 from jaxaudit.leakage import Leakage, measure_leakage
 from jaxaudit.overlap import overlap
-from jaxaudit.predictor import Predictor, make_predictor
+from jaxaudit.predictor import Fitted, Predictor, make_predictor
 from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_disjoint
 from jaxaudit.selection import Selection, select
 
@@ -138,9 +138,11 @@ def analyse(
     check_disjoint(calibration, audited)
     _check_sizes(design, calibration, audited)
     predictor = make_predictor(design, calibration)
-    selection = select(design, calibration, predictor)
     no_evidence = _is_constant(calibration, audited)
-    attacked = _attack(predictor, selection, calibration, audited, no_evidence)
+    # Fitted before anything is chosen, so that runs that cannot be fitted are named by the fit itself.
+    fitted = predictor.read(calibration, audited)
+    selection = select(design, calibration, predictor)
+    attacked = _attack(predictor, fitted, selection, audited, no_evidence)
     bounds = _bounds(design, selection, attacked, no_evidence)
     failed = [tuple(runs.run_ids[runs.failed].tolist()) for runs in (calibration, audited)]
     return Analysis(
@@ -169,13 +171,9 @@ class _Attacked(NamedTuple):
 
 
 def _attack(
-    predictor: Predictor,
-    selection: Selection,
-    calibration: CalibrationRuns,
-    audited: AuditedRuns,
-    no_evidence: bool,
+    predictor: Predictor, fitted: Fitted, selection: Selection, audited: AuditedRuns, no_evidence: bool
 ) -> _Attacked:
-    reading, floor_hits = predictor.read(calibration, audited)
+    reading, floor_hits = fitted
     if no_evidence:  # equal scores, but their fitted means can differ in the last bit
         reading = np.zeros_like(reading)
     guesses, tied = predictor.guess(reading, selection.num_guesses)
@@ -242,7 +240,7 @@ def _verdict(
     design: AuditDesign, claim: Claim, selection: Selection, attacked: _Attacked, no_evidence: bool
 ) -> Verdict:
     """The claim, tested at its own delta."""
-    bounds = {
+    bounds: dict[str, BoundResult | EvidenceResult] = {
         "direct": _direct(design, selection, attacked, claim.delta),
         "soft": _soft(design, attacked, claim.delta),
     }
@@ -260,31 +258,46 @@ def _verdict(
     )
 
 
+def bound_notes(bound: BoundResult) -> tuple[str, ...]:
+    """What a reader must know about a counting bound.
+
+    Examples
+    --------
+    >>> bound_notes(epsilon_lower_bound([0] * 10, num_groups=6, num_guesses=4))[0][:45]
+    'guessing is significantly worse than chance ('
+    """
+    notes = []
+    if bound.below_chance:
+        notes.append(
+            f"guessing is significantly worse than chance (p = {bound.below_chance_p_value:.1e}): for scores, "
+            "guesses or log-ratios made elsewhere this usually means that a sign is the wrong way round"
+        )
+    if bound.saturated:
+        notes.append("every guess was right: epsilon is at the ceiling of this design and may be larger")
+    return tuple(notes)
+
+
 def _notes(
     direct: BoundResult, attacked: _Attacked, failed: list[tuple[int, ...]], no_evidence: bool
 ) -> tuple[str, ...]:
     notes = []
-    if no_evidence:
-        notes.append("every score is the same in all runs, so nothing can be learned from them: epsilon is 0")
-    elif direct.below_chance:
-        notes.append(
-            f"guessing is significantly worse than chance (p = {direct.below_chance_p_value:.1e}): for scores, "
-            "guesses or log-ratios made elsewhere this usually means that a sign is the wrong way round"
-        )
     for kind, runs in zip(
         ("calibration runs, left out of the fit", "audited runs, counted as no evidence"), failed
     ):
         if runs:
             notes.append(f"failed {kind}: {', '.join(map(str, runs))}")
-    if attacked.variance_floor_hits and not no_evidence:
+    if no_evidence:
+        return (
+            *notes,
+            "every score is the same in all runs, so nothing can be learned from them: epsilon is 0",
+        )
+    if attacked.variance_floor_hits:
         notes.append(f"{attacked.variance_floor_hits} fitted variances were raised to the floor")
-    if attacked.tied_runs and not no_evidence:
+    if attacked.tied_runs:
         notes.append(
             f"in {attacked.tied_runs} audited runs a tie at the edge of the guesses was broken by index"
         )
-    if direct.saturated and not no_evidence:
-        notes.append("every guess was right: epsilon is at the ceiling of this design and may be larger")
-    return tuple(notes)
+    return (*notes, *bound_notes(direct))
 
 
 def _is_constant(calibration: CalibrationRuns, audited: AuditedRuns) -> bool:

@@ -292,7 +292,7 @@ def joint_candidates(
 @_quiet
 def _fit_gaussians(
     calibration: CalibrationRuns,
-    classes: list[Bool[np.ndarray, "kept #points"]],
+    classes: list[Bool[np.ndarray, " kept #points"]],
     variance: Variance,
     floor: float,
 ) -> tuple[Float[np.ndarray, "classes groups examples"], Float[np.ndarray, "classes groups examples"], int]:
@@ -324,7 +324,7 @@ class _Moments(NamedTuple):
     """Sum of squared deviations from the mean."""
 
 
-def _moments(points: Float[np.ndarray, "kept points"], mask: Bool[np.ndarray, "kept #points"]) -> _Moments:
+def _moments(points: Float[np.ndarray, "kept points"], mask: Bool[np.ndarray, " kept #points"]) -> _Moments:
     """Moments of each point over the runs of one class."""
     if mask.shape[1] == 1:  # the same runs at every point: take them out instead of masking the rest
         points, mask = points[mask[:, 0]], np.ones((int(mask.sum()), points.shape[1]), bool)

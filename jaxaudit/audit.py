@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Int, Key
 
 from jaxaudit.analysis import Claim, analyse
+from jaxaudit.checks import check_choice
 from jaxaudit.data import AuditData
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
@@ -32,7 +33,7 @@ from jaxaudit.unlearn.driver import RunInput, SharedInput, stage_loop
 Methods = Mapping[str, NamedMethod | Unlearner | Stages]
 
 
-def audit(
+def run_audit(
     data: AuditData,
     model: Model,
     methods: Methods,
@@ -42,7 +43,6 @@ def audit(
     seed: int = 0,
     claim: Claim | None = None,
     score: str = "logit",
-    batch_size: int = 64,
     initial_params: Params | None = None,
     reporter: Reporter | None = None,
 ) -> AuditReport:
@@ -68,9 +68,7 @@ def audit(
     claim
         A claimed (epsilon, delta) to test.
     score
-        Name of a score in `jaxaudit.scores.SCORES`.
-    batch_size
-        Examples per mini-batch of unlearning.
+        Name of a score in `jaxaudit.scores.SCORES` that needs one label per record.
     initial_params
         x0, if it is not to be drawn by ``model.init_fn``: for instance a checkpoint.
     reporter
@@ -87,9 +85,7 @@ def audit(
     """
     _check_arguments(data, methods, design, score)
     began = time.perf_counter()
-    job = _Job(
-        data, design, claim, batch_size, reporter or SilentReporter(), evaluation(model.logits_fn, score)
-    )
+    job = _Job(data, design, claim, reporter or SilentReporter(), evaluation(model.logits_fn, score))
     setup = _set_up(data, model, design, seed, initial_params)
     trained, stats = _train(job, setup, training, model)
     results = tuple(
@@ -103,7 +99,6 @@ def audit(
             "seed": seed,
             "model": model.description,
             "training": asdict(training) if isinstance(training, SgdSpec) else "user loop",
-            "unlearning_batch_size": batch_size,
             "score": score,
             "initial_params": "drawn" if initial_params is None else "given",
         },
@@ -128,7 +123,6 @@ class _Job:
     data: AuditData
     design: AuditDesign
     claim: Claim | None
-    batch_size: int
     reporter: Reporter
     evaluate: Callable[[EvaluationRun, EvaluationShared], Evaluation]
 
@@ -204,7 +198,7 @@ def _unlearn(
 ) -> Params:
     for index, stage in enumerate(method.stages):
         run = RunInput(keys, params, setup.forget)
-        loop = stage_loop(stage, index, job.batch_size)
+        loop = stage_loop(stage, index)
         label = f"{name}: stage {index + 1} of {len(method.stages)}"
         params = run_loops(loop, run, setup.shared, label=label, reporter=job.reporter)[0].params
     return params
@@ -260,5 +254,4 @@ def _check_arguments(data: AuditData, methods: Methods, design: AuditDesign, sco
         )
     if not methods:
         raise InputError("methods must name at least one unlearning method, got none")
-    if score not in SCORES:
-        raise InputError(f"score must be one of {', '.join(SCORES)}, got {score!r}")
+    check_choice("score", score, [name for name, one in SCORES.items() if not one.per_token])

@@ -150,13 +150,17 @@ class Score(NamedTuple):
 
     function: Callable[..., Float[Array, "*batch"]]
     definition: str
+    per_token: bool = False
+    """Whether it needs a label per token rather than one per record."""
 
 
 SCORES = {
     "logit": Score(logit_score, "label's logit minus the log-sum-exp of the other logits"),
     "cross-entropy": Score(cross_entropy_score, "minus the cross-entropy of the label, in nats"),
     "token-cross-entropy": Score(
-        token_cross_entropy_score, "minus the mean cross-entropy per token that is not padding, in nats"
+        token_cross_entropy_score,
+        "minus the mean cross-entropy per token that is not padding, in nats",
+        per_token=True,
     ),
 }
 """Every score by its name in specs and reports."""

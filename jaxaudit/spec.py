@@ -4,14 +4,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from jaxaudit.analysis import Claim
-from jaxaudit.audit import audit
-from jaxaudit.audit_scores import UNSTATED_SCORE
+from jaxaudit.audit import run_audit
 from jaxaudit.checkpoint import load_params
 from jaxaudit.checks import check_choice, check_integer
 from jaxaudit.data import AuditData, load
 from jaxaudit.design import AuditDesign, Method
 from jaxaudit.designfile import DesignFile
-from jaxaudit.errors import InputError
+from jaxaudit.external import UNSTATED_SCORE
 from jaxaudit.keys import stream_key
 from jaxaudit.models import Model, mlp
 from jaxaudit.progress import Reporter, SilentReporter
@@ -35,10 +34,6 @@ class RunSpec:
     --------
     >>> RunSpec(methods=("retrain",)).training.epochs
     100
-    >>> RunSpec(batch_size=0)
-    Traceback (most recent call last):
-        ...
-    jaxaudit.errors.InputError: batch_size must be an integer of at least 1, got 0
     """
 
     data: str = "digits"
@@ -57,8 +52,6 @@ class RunSpec:
     """Width of each hidden layer of the ReLU network."""
     score: ScoreName = "logit"
     """Membership score; see "jaxaudit list"."""
-    batch_size: int = 64
-    """Examples per mini-batch, in training and in unlearning."""
     initial_params: str | None = None
     """Folder of an Orbax checkpoint to start training from, x0. None: drawn."""
     num_calibration_runs: int = AuditDesign.num_calibration_runs
@@ -79,20 +72,6 @@ class RunSpec:
     """Base training, and exact retraining."""
     unlearning: UnlearningSpec = field(default_factory=UnlearningSpec)
     """Settings of the unlearning methods."""
-
-    def __post_init__(self) -> None:
-        check_integer("batch_size", self.batch_size, 1)
-        nested = {
-            "training": self.training,
-            "unlearning.finetune": self.unlearning.finetune,
-            "unlearning.ascent": self.unlearning.ascent,
-        }
-        for name, sgd in nested.items():
-            if sgd.batch_size not in (SgdSpec.batch_size, self.batch_size):
-                raise InputError(
-                    f"{name}.batch_size must be left out, batch_size serves training and unlearning; "
-                    f"got {sgd.batch_size}"
-                )
 
 
 def run_spec(spec: RunSpec, reporter: Reporter | None = None) -> AuditReport:
@@ -118,17 +97,16 @@ def run_spec(spec: RunSpec, reporter: Reporter | None = None) -> AuditReport:
     """
     reporter = reporter or SilentReporter()
     job = _prepare(spec)
-    reporter.say(_cost(job))
-    report = audit(
+    reporter.say(_cost(job, spec.training))
+    report = run_audit(
         job.data,
         job.model,
         job.methods,
         job.design,
-        training=job.training,
+        training=spec.training,
         seed=spec.seed,
         claim=job.claim,
         score=spec.score,
-        batch_size=spec.batch_size,
         initial_params=job.initial_params,
         reporter=reporter,
     )
@@ -142,7 +120,6 @@ class _Job(NamedTuple):
     model: Model
     methods: dict[str, NamedMethod]
     design: AuditDesign
-    training: SgdSpec
     claim: Claim | None
     initial_params: Params | None
 
@@ -160,19 +137,15 @@ def _prepare(spec: RunSpec) -> _Job:
         num_holdout=spec.num_holdout,
     )
     model = mlp(data.retain.x.shape[1:], data.num_classes, spec.hidden)
-    training = replace(spec.training, batch_size=spec.batch_size)
-    unlearning = UnlearningSpec(
-        finetune=replace(spec.unlearning.finetune, batch_size=spec.batch_size),
-        ascent=replace(spec.unlearning.ascent, batch_size=spec.batch_size),
-    )
     num_forget = data.num_groups // 2 * data.group_size
-    problem = Problem(cross_entropy_loss(model.logits_fn), training, unlearning, data.num_retain, num_forget)
+    problem = Problem(
+        cross_entropy_loss(model.logits_fn), spec.training, spec.unlearning, data.num_retain, num_forget
+    )
     return _Job(
         data=data,
         model=model,
         methods=build_methods(entries, problem),
         design=_design(spec, data.num_groups),
-        training=training,
         claim=claim,
         initial_params=_initial_params(spec, model),
     )
@@ -184,7 +157,7 @@ def _initial_params(spec: RunSpec, model: Model) -> Params | None:
     return load_params(spec.initial_params, like=model.init_fn(stream_key(spec.seed, "init")))
 
 
-def _cost(job: _Job) -> str:
+def _cost(job: _Job, training: SgdSpec) -> str:
     """What the audit will do, in one sentence."""
     num_members = job.data.num_retain + job.data.num_groups // 2 * job.data.group_size
     updates = {
@@ -193,7 +166,7 @@ def _cost(job: _Job) -> str:
     unlearning = ", ".join(f"{name} {count:,}" for name, count in updates.items())
     return (
         f"{job.design.num_calibration_runs} calibration and {job.design.num_audit_runs} audited runs of "
-        f"{job.model.description} on {job.data.name}: {job.training.num_updates(num_members):,} updates of "
+        f"{job.model.description} on {job.data.name}: {training.num_updates(num_members):,} updates of "
         f"training each; then of unlearning: {unlearning}"
     )
 

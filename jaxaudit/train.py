@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
+from jaxaudit.checks import check_integer
 from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
 
@@ -70,10 +71,8 @@ class SgdSpec:
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.epochs < 0 or self.batch_size < 1:
-            raise InputError(
-                f"epochs must be >= 0 and batch_size >= 1, got {self.epochs} and {self.batch_size}"
-            )
+        check_integer("epochs", self.epochs, low=0)
+        check_integer("batch_size", self.batch_size, low=1)
         if not self.learning_rate > 0 or not self.end_learning_rate >= 0:
             raise InputError(
                 "learning_rate must be positive and end_learning_rate not negative, "

@@ -5,7 +5,7 @@ import optax
 import pytest
 
 from jaxaudit.analysis import Claim
-from jaxaudit.audit import audit
+from jaxaudit.audit import run_audit
 from jaxaudit.data import load
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
@@ -35,7 +35,7 @@ def build(*names, spec=None):
 
 
 def run(methods, design=DESIGN, **options):
-    return audit(DATA, MODEL, methods, design, **{"training": TRAINING, **options})
+    return run_audit(DATA, MODEL, methods, design, **{"training": TRAINING, **options})
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_a_given_starting_point_is_used():
 def test_joint_predictor_on_a_small_design():
     data = load("digits", seed=0, num_groups=4, group_size=10, num_holdout=1657)
     design = AuditDesign(num_groups=4, num_calibration_runs=24, num_audit_runs=10, predictor="joint")
-    report = audit(data, MODEL, {"none": no_unlearning()}, design, training=SgdSpec(60, 0.3))
+    report = run_audit(data, MODEL, {"none": no_unlearning()}, design, training=SgdSpec(60, 0.3))
     analysis = report.methods[0].analysis
     assert analysis.selection.num_guesses == 4
     assert analysis.epsilon > 0.5
@@ -179,7 +179,8 @@ def test_joint_predictor_on_a_small_design():
     [
         ({"design": DESIGN.replace(num_groups=42)}, "design.num_groups must be that of the data, 40, got 42"),
         ({"methods": {}}, "at least one unlearning method"),
-        ({"score": "margin"}, "score must be one of logit"),
+        ({"score": "token-cross-entropy"}, "score must be one of logit, cross-entropy, got 'token"),
+        ({"score": "margin"}, "score must be one of logit, cross-entropy, got 'margin'"),
     ],
 )
 def test_arguments_that_do_not_fit(change, message):

@@ -30,14 +30,14 @@ ORDER = [
     ["selection"],
     ["analysis"],
     ["report"],
-    ["audit", "audit_scores", "checkpoint", "rules"],
+    ["audit", "external", "checkpoint", "rules"],
     ["spec"],
     ["cli"],
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 # The engine is used by everything that has many runs, but knows nothing of unlearning, scores or evaluation.
 ENGINE_MAY_IMPORT = {"errors", "progress", "train"}
-WITHOUT_JAX = ["jaxaudit", "jaxaudit.bound", "jaxaudit.analysis", "jaxaudit.report", "jaxaudit.audit_scores"]
+WITHOUT_JAX = ["jaxaudit", "jaxaudit.bound", "jaxaudit.analysis", "jaxaudit.report", "jaxaudit.external"]
 
 
 def stage(path):

@@ -9,7 +9,7 @@ import pytest
 
 from jaxaudit import data, unlearn
 from jaxaudit.analysis import Claim
-from jaxaudit.audit import audit
+from jaxaudit.audit import run_audit
 from jaxaudit.checkpoint import save_params
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
@@ -66,7 +66,9 @@ def test_report_is_that_of_the_parts(report):
         ),
     }
     design = AuditDesign(num_groups=20, num_calibration_runs=6, num_audit_runs=3)
-    expected = audit(records, model, methods, design, training=SgdSpec(epochs=2, learning_rate=0.3), seed=5)
+    expected = run_audit(
+        records, model, methods, design, training=SgdSpec(epochs=2, learning_rate=0.3), seed=5
+    )
     for found, wanted in zip(report.methods, expected.methods, strict=True):
         assert found.name == wanted.name
         np.testing.assert_array_equal(found.audited.signs, wanted.audited.signs)
@@ -82,24 +84,22 @@ def test_report_holds_the_whole_spec_and_the_claim(report):
     assert report.as_dict()["spec"]["run"]["hidden"] == [8]
 
 
-def test_cost_is_said_before_training_and_counts_batches_of_the_one_batch_size():
+def test_cost_is_said_before_training_and_counts_the_batches_of_each_stage():
     recorder = Recorder()
-    spec = replace(TINY, methods=("all",), batch_size=32, num_audit_runs=1)
+    finetune = SgdSpec(epochs=1, learning_rate=0.1, batch_size=16)
+    spec = replace(
+        TINY,
+        methods=("all",),
+        num_audit_runs=1,
+        training=replace(TINY.training, batch_size=32),
+        unlearning=replace(TINY.unlearning, finetune=finetune),
+    )
     run_spec(spec, recorder)
-    # 77 retain records, 10 more of the run's own groups: 3 batches of 32 each; 10 forget records: 1 batch.
+    # 77 retain records, 10 more of the run's own groups: 3 batches of 32 each, 5 of 16; 10 forget records: 1 batch.
     assert recorder.lines[0] == (
         "6 calibration and 1 audited runs of MLP 64-8-10, ReLU on digits: 6 updates of training each; "
-        "then of unlearning: none 0, retain-finetune 3, ascent 4, retrain 6"
+        "then of unlearning: none 0, retain-finetune 5, ascent 6, retrain 6"
     )
-
-
-def test_one_batch_size_serves_training_and_unlearning():
-    odd = SgdSpec(epochs=1, learning_rate=0.1, batch_size=16)
-    with pytest.raises(InputError, match=r"unlearning\.finetune\.batch_size must be left out.*got 16"):
-        RunSpec(unlearning=UnlearningSpec(finetune=odd))
-    with pytest.raises(InputError, match=r"training\.batch_size must be left out.*got 16"):
-        RunSpec(training=odd, batch_size=32)
-    assert RunSpec(training=odd, batch_size=16).batch_size == 16
 
 
 def test_training_can_start_from_a_checkpoint(tmp_path, report):

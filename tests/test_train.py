@@ -81,8 +81,8 @@ def test_learning_rate_falls_linearly_to_its_end():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epochs": -1}, "epochs must be >= 0"),
-        ({"batch_size": 0}, "batch_size >= 1"),
+        ({"epochs": -1}, "epochs must be an integer of at least 0, got -1"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"learning_rate": float("nan")}, "learning_rate must be positive"),
         ({"end_learning_rate": -0.1}, "end_learning_rate not negative"),

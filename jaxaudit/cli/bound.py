@@ -9,13 +9,13 @@ import tyro
 from jaxtyping import Int
 
 from jaxaudit.analysis import Claim
-from jaxaudit.audit_scores import UNSTATED_SCORE, audit_scores
 from jaxaudit.bound import BoundMethod, epsilon_lower_bound
 from jaxaudit.cli.common import busy, check_out, finish_audit
 from jaxaudit.cli.counting import agreed, count, finish_count
 from jaxaudit.design import AuditDesign, Method
 from jaxaudit.designfile import DesignFile, read_design
 from jaxaudit.errors import InputError
+from jaxaudit.external import UNSTATED_SCORE, audit_scores
 from jaxaudit.progress import default_reporter
 from jaxaudit.rules import InlineRules, Rules, make_claim
 from jaxaudit.scored import AuditedRuns, CalibrationRuns

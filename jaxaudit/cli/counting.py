@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from jaxaudit.analysis import Claim, Verdict
-from jaxaudit.bound import BoundResult
+from jaxaudit.analysis import Claim, Verdict, bound_notes
+from jaxaudit.bound import BoundResult, epsilon_lower_bound
 from jaxaudit.cli.common import FALSIFIED, OK, show, wrapped
 from jaxaudit.design import SCHEMA_VERSION
 from jaxaudit.errors import InputError
@@ -62,7 +62,8 @@ def finish_count(
 ) -> int:
     """Print the bound and the verdict, and return the exit code."""
     verdict = None if claim is None else _verdict(bound, claim)
-    notes = (*_notes(bound), *notes)
+    vacuous = f"Lemma C.1 says nothing at delta = {bound.delta:g}, whatever the overlaps"
+    notes = (*bound_notes(bound), *([vacuous] if bound.vacuous else []), *notes)
     lines = [*_lines(bound), *([] if verdict is None else [_verdict_line(verdict)])]
     document = {
         "kind": "jaxaudit bound",
@@ -78,13 +79,24 @@ def finish_count(
 
 
 def _verdict(bound: BoundResult, claim: Claim) -> Verdict:
-    p_value = math.exp(bound.log_p_value(claim.epsilon, claim.delta))
+    """The claim, tested at its own delta."""
+    at_claim = epsilon_lower_bound(
+        bound.overlaps,
+        num_groups=bound.num_groups,
+        num_guesses=bound.num_guesses,
+        delta=claim.delta,
+        significance=bound.significance,
+        method=bound.method,
+        statistic=bound.statistic,
+        threshold=bound.threshold,
+    )
+    p_value = math.exp(at_claim.log_p_value(claim.epsilon, claim.delta))
     return Verdict(
         claim=claim,
         falsified=p_value <= bound.significance,
         p_values={bound.method: p_value},
         levels={bound.method: bound.significance},
-        ceiling=bound.ceiling,
+        ceiling=at_claim.ceiling,
     )
 
 
@@ -104,17 +116,3 @@ def _lines(bound: BoundResult) -> list[str]:
         f"m = {bound.num_groups}, r = {bound.num_guesses}, L = {bound.num_runs}: {observed}; "
         f"chance gives a mean overlap of {bound.num_guesses / 2:g}",
     ]
-
-
-def _notes(bound: BoundResult) -> list[str]:
-    notes = []
-    if bound.below_chance:
-        notes.append(
-            f"guessing is significantly worse than chance (p = {bound.below_chance_p_value:.1e}): "
-            "this usually means that a sign is the wrong way round"
-        )
-    if bound.saturated:
-        notes.append("every guess was right: epsilon is at the ceiling of this design and may be larger")
-    if bound.vacuous:
-        notes.append(f"Lemma C.1 says nothing at delta = {bound.delta:g}, whatever the overlaps")
-    return notes

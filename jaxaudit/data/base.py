@@ -120,7 +120,7 @@ class AuditData:
 
 
 def make_groups(
-    x: Float[np.ndarray, "n *features"], y: Int[np.ndarray, " n"], positions: Sequence[Sequence[int]]
+    x: Float[np.ndarray, " n *features"], y: Int[np.ndarray, " n"], positions: Sequence[Sequence[int]]
 ) -> Examples:
     """Pack records into groups of one size: x (m, B, ...), y (m, B), weights (m, B); B is the largest size.
 

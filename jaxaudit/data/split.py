@@ -16,7 +16,7 @@ MOST_GROUPS = 500
 class Records(NamedTuple):
     """A labelled data set before it is split: ``y`` in ``0 .. num_classes - 1``, one id per record."""
 
-    x: Shaped[np.ndarray, "n *features"]
+    x: Shaped[np.ndarray, " n *features"]
     y: Int[np.ndarray, " n"]
     ids: tuple[str, ...]
     num_classes: int

@@ -10,7 +10,7 @@ from jaxaudit.unlearn.base import Unlearner, gradient_unlearner
 
 
 def gradient_ascent(
-    loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int
+    loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int, batch_size: int = 64
 ) -> Unlearner:
     """Climb the loss of the run's own forget set (Appendix G.6 of the paper).
 
@@ -24,8 +24,8 @@ def gradient_ascent(
         ``(params, examples) -> scalar``; its negative is minimised.
     optimizer
         For instance ``optax.sgd(0.02)``.
-    num_updates
-        Number of mini-batch updates.
+    num_updates, batch_size
+        Number of mini-batch updates, and examples in each.
 
     Examples
     --------
@@ -43,4 +43,6 @@ def gradient_ascent(
     def negative_loss(params: Params, examples: Examples) -> Float[Array, ""]:
         return jnp.negative(loss_fn(params, examples))
 
-    return gradient_unlearner(negative_loss, optimizer, num_updates, examples=lambda batch: batch.forget)
+    return gradient_unlearner(
+        negative_loss, optimizer, num_updates, batch_size, examples=lambda batch: batch.forget
+    )

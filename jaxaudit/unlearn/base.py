@@ -36,12 +36,13 @@ class Unlearner(NamedTuple):
     """One stage of unlearning.
 
     ``init(key, trained) -> state`` and ``update(key, state, batch) -> (state, info)``; the driver calls ``update``
-    ``num_updates`` times, with batches read in a fixed order, again and again.
+    ``num_updates`` times, with batches of ``batch_size`` examples of each kind, read in a fixed order, again and again.
     """
 
     init: Callable[[Key[Array, ""], Trained], Any]
     update: Callable[[Key[Array, ""], Any, Batch], tuple[Any, Info]]
     num_updates: int
+    batch_size: int = 64
 
 
 class Stages(NamedTuple):
@@ -95,6 +96,7 @@ def gradient_unlearner(
     loss_fn: LossFn,
     optimizer: optax.GradientTransformation,
     num_updates: int,
+    batch_size: int,
     *,
     examples: Callable[[Batch], Examples],
     start: Callable[[Trained], Params] = lambda trained: trained.params,
@@ -107,14 +109,15 @@ def gradient_unlearner(
         ``(params, examples) -> scalar``, minimised.
     optimizer
         Any optax optimiser that holds no random key.
-    num_updates
-        How many steps.
+    num_updates, batch_size
+        How many steps, and how many examples the driver feeds to each.
     examples
         The part of the batch that the loss sees.
     start
         The parameters to start from.
     """
     check_integer("num_updates", num_updates, low=0)
+    check_integer("batch_size", batch_size, low=1)
 
     def init(key: Key[Array, ""], trained: Trained) -> TrainState:
         return start_training(start(trained), optimizer)
@@ -122,7 +125,7 @@ def gradient_unlearner(
     def update(key: Key[Array, ""], state: TrainState, batch: Batch) -> tuple[TrainState, Info]:
         return training_step(loss_fn, optimizer, state, examples(batch))
 
-    return Unlearner(init, update, num_updates)
+    return Unlearner(init, update, num_updates, batch_size)
 
 
 def apply(

@@ -32,7 +32,7 @@ class SharedInput(NamedTuple):
 
 
 @lru_cache(maxsize=128)
-def stage_loop(stage: Unlearner, index: int, batch_size: int) -> Loop:
+def stage_loop(stage: Unlearner, index: int) -> Loop:
     """One stage as a loop over its updates; the carry is the stage's state.
 
     ``per_run`` is a `RunInput`, ``shared`` a `SharedInput`. Update ``t`` gets batch ``t`` of the retain and of the
@@ -44,8 +44,6 @@ def stage_loop(stage: Unlearner, index: int, batch_size: int) -> Loop:
         The unlearner.
     index
         Its place in the composition; it keeps the noise of equal stages apart.
-    batch_size
-        Examples per mini-batch, of each kind.
     """
 
     def init(run: RunInput, shared: SharedInput) -> Any:
@@ -53,8 +51,8 @@ def stage_loop(stage: Unlearner, index: int, batch_size: int) -> Loop:
 
     def body(step: Int[Array, ""], state: Any, run: RunInput, shared: SharedInput) -> Any:
         batch = Batch(
-            retain=take_batch(shared.pool, shared.retain, step, batch_size),
-            forget=take_batch(shared.pool, run.forget, step, batch_size),
+            retain=take_batch(shared.pool, shared.retain, step, stage.batch_size),
+            forget=take_batch(shared.pool, run.forget, step, stage.batch_size),
         )
         return stage.update(_stage_key(run, step + 1), state, batch)[0]
 

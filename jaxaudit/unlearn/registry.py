@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxaudit.errors import InputError
 from jaxaudit.train import LossFn, SgdSpec
@@ -54,27 +54,27 @@ class MethodEntry:
     """Whether ``init`` moves the parameters, so that zero updates are not the identity."""
 
 
+def _settings(sgd: SgdSpec, num_examples: int) -> dict[str, Any]:
+    num_updates = sgd.num_updates(num_examples)
+    return {
+        "optimizer": sgd.optimizer(num_updates),
+        "num_updates": num_updates,
+        "batch_size": sgd.batch_size,
+    }
+
+
 @lru_cache(maxsize=8)  # one object for all methods that end with it, so that it is compiled once
 def _finetune(problem: Problem) -> Unlearner:
-    num_updates = problem.spec.finetune.num_updates(problem.num_retain)
-    return retain_finetune(
-        problem.loss_fn, optimizer=problem.spec.finetune.optimizer(num_updates), num_updates=num_updates
-    )
+    return retain_finetune(problem.loss_fn, **_settings(problem.spec.finetune, problem.num_retain))
 
 
 def _ascent_then_finetune(problem: Problem) -> Stages:
-    num_updates = problem.spec.ascent.num_updates(problem.num_forget)
-    ascent = gradient_ascent(
-        problem.loss_fn, optimizer=problem.spec.ascent.optimizer(num_updates), num_updates=num_updates
-    )
+    ascent = gradient_ascent(problem.loss_fn, **_settings(problem.spec.ascent, problem.num_forget))
     return then(ascent, _finetune(problem))
 
 
 def _retraining(problem: Problem) -> Unlearner:
-    num_updates = problem.training.num_updates(problem.num_retain)
-    return exact_retraining(
-        problem.loss_fn, optimizer=problem.training.optimizer(num_updates), num_updates=num_updates
-    )
+    return exact_retraining(problem.loss_fn, **_settings(problem.training, problem.num_retain))
 
 
 _ENTRIES = (

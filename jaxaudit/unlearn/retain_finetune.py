@@ -7,7 +7,7 @@ from jaxaudit.unlearn.base import Unlearner, gradient_unlearner
 
 
 def retain_finetune(
-    loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int
+    loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int, batch_size: int = 64
 ) -> Unlearner:
     """Go on training, on the retain set only (Appendix G.7 of the paper).
 
@@ -21,8 +21,8 @@ def retain_finetune(
         ``(params, examples) -> scalar``.
     optimizer
         For instance ``optax.sgd(optax.linear_schedule(0.1, 0.0, num_updates))``.
-    num_updates
-        Number of mini-batch updates.
+    num_updates, batch_size
+        Number of mini-batch updates, and examples in each.
 
     Examples
     --------
@@ -37,4 +37,6 @@ def retain_finetune(
     >>> float(state.params)
     3.0
     """
-    return gradient_unlearner(loss_fn, optimizer, num_updates, examples=lambda batch: batch.retain)
+    return gradient_unlearner(
+        loss_fn, optimizer, num_updates, batch_size, examples=lambda batch: batch.retain
+    )

@@ -8,7 +8,7 @@ from jaxaudit.unlearn.base import Unlearner, gradient_unlearner
 
 
 def exact_retraining(
-    loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int
+    loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int, batch_size: int = 64
 ) -> Unlearner:
     """Throw the trained model away and train again from x0 on the retain set: unlearning by definition.
 
@@ -21,8 +21,8 @@ def exact_retraining(
         ``(params, examples) -> scalar``.
     optimizer
         The optimiser of base training.
-    num_updates
-        Number of mini-batch updates.
+    num_updates, batch_size
+        Number of mini-batch updates, and examples in each.
 
     Examples
     --------
@@ -36,6 +36,7 @@ def exact_retraining(
         loss_fn,
         optimizer,
         num_updates,
+        batch_size,
         examples=lambda batch: batch.retain,
         start=lambda trained: trained.initial_params,
     )
@@ -50,5 +51,5 @@ def no_unlearning() -> Unlearner:
     0
     """
     return gradient_unlearner(
-        lambda params, examples: jnp.zeros(()), optax.identity(), 0, examples=lambda batch: batch.retain
+        lambda params, examples: jnp.zeros(()), optax.identity(), 0, 1, examples=lambda batch: batch.retain
     )

@@ -123,7 +123,7 @@ def test_own_records_request_and_start(cli, tmp_path):
             "--methods",
             "none",
         ),
-        *("--json", "--quiet", "--batch-size", "8", "--score", "cross-entropy", "--method", "both"),
+        *("--json", "--quiet", "--training.batch-size", "8", "--score", "cross-entropy", "--method", "both"),
     )
     assert outcome.code == 0
     document = outcome.document
@@ -143,9 +143,8 @@ def test_own_records_request_and_start(cli, tmp_path):
         (("--num-guesses", "12"), "num_guesses must be an integer between 2 and 10, got 12"),
         (("--num-guesses", "5"), "num_guesses must be even"),
         (("--num-holdout", "1787"), "num_holdout must leave a record to retain"),
-        (("--batch-size", "0"), "batch_size must be an integer of at least 1, got 0"),
-        (("--training.epochs", "-1"), "epochs must be >= 0"),
-        (("--training.batch-size", "7"), "training.batch_size must be left out"),
+        (("--training.batch-size", "0"), "batch_size must be an integer of at least 1, got 0"),
+        (("--training.epochs", "-1"), "epochs must be an integer of at least 0, got -1"),
         (("--data", "nowhere.npz"), "no such file: nowhere.npz"),
         (("--data", "digit"), "data must be 'digits' or a .npz or .csv file, got 'digit'"),
         (("--forget-ids", "12,40-"), "range '40-' must have two ends"),
@@ -160,7 +159,7 @@ def test_own_records_request_and_start(cli, tmp_path):
     ],
 )
 def test_bad_input_is_found_before_training(cli, monkeypatch, options, message):
-    monkeypatch.setattr("jaxaudit.spec.audit", lambda *arguments, **others: pytest.fail("trained"))
+    monkeypatch.setattr("jaxaudit.spec.run_audit", lambda *arguments, **others: pytest.fail("trained"))
     outcome = cli(*TINY, *options)
     assert outcome.code == 2
     assert message in " ".join(outcome.err.replace("│", " ").split())

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from jaxaudit.audit_scores import audit_scores
+from jaxaudit.external import audit_scores
 from jaxaudit.scored import AuditedRuns, CalibrationRuns
 
 

@@ -63,4 +63,4 @@ def test_repeat_needs_a_positive_count(times):
 @pytest.mark.parametrize("value", [-1, 1.5, "3"])
 def test_num_updates_is_checked(value):
     with pytest.raises(InputError, match="num_updates must be an integer of at least 0, got"):
-        gradient_unlearner(lambda params, examples: 0.0, optax.identity(), value, examples=None)
+        gradient_unlearner(lambda params, examples: 0.0, optax.identity(), value, 4, examples=None)

@@ -69,7 +69,7 @@ def unlearn_many(entry, keys, params, trained):
     shared = SharedInput(POOL, RETAIN, trained.initial_params)
     for index, stage in enumerate(stages_of(entry)):
         run = RunInput(keys, params, jnp.tile(FORGET, (len(keys), 1)))
-        params = run_loops(stage_loop(stage, index, BATCH), run, shared)[0].params
+        params = run_loops(stage_loop(stage, index), run, shared)[0].params
     return params
 
 

@@ -3,16 +3,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxaudit.data import Examples
-from jaxaudit.unlearn import Trained, Unlearner
+from jaxaudit.unlearn import Unlearner
 from jaxaudit.unlearn.driver import RunInput, SharedInput, stage_loop
 
 POOL = Examples(jnp.arange(10.0)[:, None], jnp.arange(10), jnp.ones(10))
 SHARED = SharedInput(POOL, jnp.array([3, 1, 0]), jnp.array(7.0))
 RUN = RunInput(jax.random.key(0), jnp.array(1.0), jnp.array([9, 8]))
-
-
-class Log(Trained):
-    """State that is just the trained model; what updates see is recorded by the test."""
 
 
 def recorder(num_updates):
@@ -26,12 +22,12 @@ def recorder(num_updates):
         seen.append((batch.retain.y.tolist(), batch.retain.weights.tolist(), batch.forget.y.tolist(), key))
         return state, {}
 
-    return Unlearner(init, update, num_updates), seen
+    return Unlearner(init, update, num_updates, batch_size=2), seen
 
 
 def test_batches_come_in_the_fixed_order_again_and_again():
     stage, seen = recorder(3)
-    loop = stage_loop(stage, 0, 2)
+    loop = stage_loop(stage, 0)
     state = loop.init(RUN, SHARED)
     for step in range(loop.num_steps):
         state = loop.body(step, state, RUN, SHARED)
@@ -49,7 +45,7 @@ def test_every_update_stage_and_run_has_its_own_key():
     for index in range(2):
         for run_key in jax.random.split(jax.random.key(1), 2):
             stage, seen = recorder(3)
-            loop = stage_loop(stage, index, 2)
+            loop = stage_loop(stage, index)
             run = RUN._replace(key=run_key)
             state = loop.init(run, SHARED)
             for step in range(3):

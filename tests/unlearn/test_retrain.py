@@ -23,12 +23,14 @@ def make_shared(size=14):
 
 def retrain(shared, runs=3):
     num_updates = SPEC.num_updates(10)
-    method = exact_retraining(LOSS, optimizer=SPEC.optimizer(num_updates), num_updates=num_updates)
+    method = exact_retraining(
+        LOSS, optimizer=SPEC.optimizer(num_updates), num_updates=num_updates, batch_size=SPEC.batch_size
+    )
     trained = jax.tree.map(
         lambda leaf: leaf + jnp.arange(runs).reshape(-1, *[1] * leaf.ndim), shared.initial_params
     )
     run = RunInput(jax.random.split(jax.random.key(1), runs), trained, jnp.arange(10, 10 + runs)[:, None])
-    return run_loops(stage_loop(method, 0, SPEC.batch_size), run, shared)[0].params
+    return run_loops(stage_loop(method, 0), run, shared)[0].params
 
 
 def test_result_is_bit_identical_whatever_was_trained_and_forgotten():
@@ -47,6 +49,6 @@ def test_no_unlearning_changes_nothing():
     shared = make_shared()
     params = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf + 1]), shared.initial_params)
     run = RunInput(jax.random.split(jax.random.key(1), 2), params, jnp.array([[10], [11]]))
-    result, stats = run_loops(stage_loop(no_unlearning(), 0, 4), run, shared)
+    result, stats = run_loops(stage_loop(no_unlearning(), 0), run, shared)
     jax.tree.map(np.testing.assert_array_equal, result.params, params)
     assert stats.num_steps == 0

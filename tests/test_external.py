@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from jaxaudit.analysis import Claim, analyse
-from jaxaudit.audit_scores import UNSTATED_SCORE, audit_scores
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
+from jaxaudit.external import UNSTATED_SCORE, audit_scores
 from jaxaudit.report.verify import verify
 from jaxaudit.scored import AuditedRuns, CalibrationRuns
 
