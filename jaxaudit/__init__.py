@@ -71,12 +71,13 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return import_module(f"{__name__}.provenance").provenance()["jaxaudit"]
-    if name in _SUBMODULES:
-        return import_module(f"{__name__}.{name}")
-    if name not in _HOMES:
+        value = import_module(f"{__name__}.provenance").installed_version(__name__)
+    elif name in _SUBMODULES:
+        value = import_module(f"{__name__}.{name}")
+    elif name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), _ORIGINAL_NAMES.get(name, name))
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), _ORIGINAL_NAMES.get(name, name))
     globals()[name] = value
     return value
 

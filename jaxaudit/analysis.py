@@ -9,50 +9,27 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
-from jaxaudit.bound import BoundResult, EvidenceResult, epsilon_lower_bound, evidence_lower_bound
+from jaxaudit.bound import (
+    BoundResult,
+    EvidenceResult,
+    epsilon_lower_bound,
+    evidence_lower_bound,
+    log_num_sign_vectors,
+)
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
 from jaxaudit.leakage import Leakage, measure_leakage
 from jaxaudit.overlap import overlap
-from jaxaudit.predictor import Fitted, Predictor, make_predictor
+from jaxaudit.predictor import BatchwisePredictor, Fitted, Predictor, make_predictor
 from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_disjoint
-from jaxaudit.selection import Selection, select
+from jaxaudit.selection import Selection, select, unselected
+from jaxaudit.verdict import Claim as Claim
+from jaxaudit.verdict import Verdict as Verdict
 
 SMALL_DELTA = 1e-5
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claimed (epsilon, delta), to be tested."""
-
-    epsilon: float
-    delta: float = 0.0
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a claim is falsified at the declared significance."""
-
-    claim: Claim
-    falsified: bool
-    p_values: dict[str, float]
-    """p-value of the claim by each deciding bound (``direct``, ``soft``)."""
-    levels: dict[str, float]
-    """Level each of them is tested at; the levels add up to the significance."""
-    ceiling: float
-    """Largest epsilon that this design could have shown at the claim's delta; a claim above it cannot fail."""
-
-    @property
-    def text(self) -> str:
-        """One sentence in plain words."""
-        claim = f"(epsilon {self.claim.epsilon:g}, delta {self.claim.delta:g})"
-        if self.falsified:
-            return f"falsified: the claim {claim} does not hold"
-        if self.claim.epsilon >= self.ceiling:
-            return f"not falsified: {claim} is above the design's ceiling {self.ceiling:.2f}; the claim could not fail"
-        return f"not falsified: this attack found no evidence against {claim}; this is no certificate"
+_LOG_NEVER = math.log(1e-4)
 
 
 @dataclass(frozen=True)
@@ -70,6 +47,7 @@ class Analysis:
     guesses: Int[np.ndarray, "runs groups"]
     overlaps: Int[np.ndarray, " runs"]
     log_evidence: Float[np.ndarray, " runs"]
+    """Soft evidence of each audited run, in nats; the bound adds the runs up in the order of their ids."""
     direct: BoundResult
     direct_small_delta: BoundResult
     paper: BoundResult
@@ -81,6 +59,8 @@ class Analysis:
     """Number of fitted variances that were raised to the floor."""
     tied_runs: int
     """Audited runs in which a tie at the edge of the guesses was broken by index."""
+    order: Int[np.ndarray, " runs"]
+    """The rows in the order of their run ids."""
     failed_calibration: tuple[int, ...]
     failed_audited: tuple[int, ...]
     """Run ids of the runs that failed."""
@@ -135,15 +115,13 @@ def analyse(
     >>> analysis.epsilon > 5, analysis.verdict.falsified
     (True, True)
     """
+    _check_kinds(calibration, audited)
     check_disjoint(calibration, audited)
     _check_sizes(design, calibration, audited)
-    predictor = make_predictor(design, calibration)
-    no_evidence = _is_constant(calibration, audited)
-    # Fitted before anything is chosen, so that runs that cannot be fitted are named by the fit itself.
-    fitted = predictor.read(calibration, audited)
-    selection = select(design, calibration, predictor)
-    attacked = _attack(predictor, fitted, selection, audited, no_evidence)
-    bounds = _bounds(design, selection, attacked, no_evidence)
+    _check_repeats(calibration, audited)
+    predictor, fitted, selection, silence = _fit_and_select(design, calibration, audited)
+    attacked = _attack(predictor, fitted, selection, audited)
+    bounds = _bounds(design, selection, attacked, silence is not None)
     failed = [tuple(runs.run_ids[runs.failed].tolist()) for runs in (calibration, audited)]
     return Analysis(
         design=design,
@@ -153,10 +131,33 @@ def analyse(
         leakage=measure_leakage(attacked.log_ratios, audited.signs, audited.failed),
         failed_calibration=failed[0],
         failed_audited=failed[1],
-        notes=_notes(bounds["direct"], attacked, failed, no_evidence),
-        no_evidence=no_evidence,
-        verdict=None if claim is None else _verdict(design, claim, selection, attacked, no_evidence),
+        notes=_notes(design, selection, attacked, failed, audited.failed, silence),
+        no_evidence=silence is not None,
+        verdict=None if claim is None else _verdict(design, claim, selection, attacked, silence is not None),
     )
+
+
+def _fit_and_select(
+    design: AuditDesign, calibration: CalibrationRuns, audited: AuditedRuns
+) -> tuple[Predictor, Fitted, Selection, str | None]:
+    """The attack's reading of the audited runs, every choice, and why there is nothing to read, if so."""
+    try:
+        predictor = make_predictor(design, calibration)
+        # Fitted before anything is chosen, so that runs that cannot be fitted are named by the fit itself.
+        fitted = predictor.read(calibration, audited)
+        selection = select(design, calibration, predictor)
+    except InputError as error:
+        if not calibration.failed.any():
+            raise
+        # Failed runs are a result, not a mistake: the method gets a report, and no evidence.
+        blank = Fitted(np.zeros(audited.signs.shape), 0)
+        silence = f"too many calibration runs failed to fit an attack ({error}): epsilon is 0"
+        return BatchwisePredictor(design.variance, design.variance_floor), blank, unselected(design), silence
+    if not _is_constant(calibration, audited):
+        return predictor, fitted, selection, None
+    # Equal scores can have fitted means that differ in the last bit.
+    silence = "every score is the same in all runs, so nothing can be learned from them: epsilon is 0"
+    return predictor, Fitted(np.zeros_like(fitted.reading), 0), selection, silence
 
 
 class _Attacked(NamedTuple):
@@ -168,14 +169,11 @@ class _Attacked(NamedTuple):
     log_evidence: Float[np.ndarray, " runs"]
     variance_floor_hits: int
     tied_runs: int
+    order: Int[np.ndarray, " runs"]
 
 
-def _attack(
-    predictor: Predictor, fitted: Fitted, selection: Selection, audited: AuditedRuns, no_evidence: bool
-) -> _Attacked:
+def _attack(predictor: Predictor, fitted: Fitted, selection: Selection, audited: AuditedRuns) -> _Attacked:
     reading, floor_hits = fitted
-    if no_evidence:  # equal scores, but their fitted means can differ in the last bit
-        reading = np.zeros_like(reading)
     guesses, tied = predictor.guess(reading, selection.num_guesses)
     log_evidence = predictor.log_evidence(reading, audited.signs, selection.temperature)
     return _Attacked(
@@ -186,6 +184,7 @@ def _attack(
         log_evidence=np.where(audited.failed, -np.inf, log_evidence),
         variance_floor_hits=floor_hits,
         tied_runs=int((tied & ~audited.failed).sum()),
+        order=np.argsort(audited.run_ids),
     )
 
 
@@ -202,8 +201,9 @@ def _direct(design: AuditDesign, selection: Selection, attacked: _Attacked, delt
 
 
 def _soft(design: AuditDesign, attacked: _Attacked, delta: float) -> EvidenceResult:
+    # The running maximum depends on the order of the runs, which must not be a choice: it is that of their ids.
     return evidence_lower_bound(
-        attacked.log_evidence,
+        attacked.log_evidence[attacked.order],
         num_groups=design.num_groups,
         delta=delta,
         significance=design.level,
@@ -259,7 +259,7 @@ def _verdict(
 
 
 def bound_notes(bound: BoundResult) -> tuple[str, ...]:
-    """What a reader must know about a counting bound.
+    """What a reader must know about a counting bound of runs that did not fail.
 
     Examples
     --------
@@ -272,38 +272,62 @@ def bound_notes(bound: BoundResult) -> tuple[str, ...]:
             f"guessing is significantly worse than chance (p = {bound.below_chance_p_value:.1e}): for scores, "
             "guesses or log-ratios made elsewhere this usually means that a sign is the wrong way round"
         )
-    if bound.saturated:
-        notes.append("every guess was right: epsilon is at the ceiling of this design and may be larger")
+    if bound.ceiling == 0:
+        notes.append("this design cannot show any epsilon above 0: use more groups, guesses or runs")
+    elif bound.saturated:
+        best = {
+            "mean": "every guess was right",
+            "median": "at least half of the runs had only right guesses",
+            "tail": f"every run reached the threshold {bound.threshold}",
+        }[bound.statistic]
+        notes.append(f"{best}: epsilon is at the ceiling of this design and may be larger")
     return tuple(notes)
 
 
 def _notes(
-    direct: BoundResult, attacked: _Attacked, failed: list[tuple[int, ...]], no_evidence: bool
+    design: AuditDesign,
+    selection: Selection,
+    attacked: _Attacked,
+    failed_ids: list[tuple[int, ...]],
+    failed: Bool[np.ndarray, " runs"],
+    silence: str | None,
 ) -> tuple[str, ...]:
     notes = []
-    for kind, runs in zip(
-        ("calibration runs, left out of the fit", "audited runs, counted as no evidence"), failed
-    ):
+    kinds = ("calibration runs, left out of the fit", "audited runs, counted as no evidence")
+    for kind, runs in zip(kinds, failed_ids):
         if runs:
             notes.append(f"failed {kind}: {', '.join(map(str, runs))}")
-    if no_evidence:
-        return (
-            *notes,
-            "every score is the same in all runs, so nothing can be learned from them: epsilon is 0",
-        )
+    if silence is not None:
+        return (*notes, silence)
     if attacked.variance_floor_hits:
         notes.append(f"{attacked.variance_floor_hits} fitted variances were raised to the floor")
     if attacked.tied_runs:
         notes.append(
             f"in {attacked.tied_runs} audited runs a tie at the edge of the guesses was broken by index"
         )
-    return (*notes, *bound_notes(direct))
+    direct = _direct(design, selection, attacked, design.delta)
+    if failed.any() and not failed.all():
+        # Failed runs count as overlap 0, which says nothing about the direction of the guesses.
+        made = _direct(
+            design, selection, attacked._replace(overlaps=attacked.overlaps[~failed]), design.delta
+        )
+        direct = replace(direct, below_chance_p_value=made.below_chance_p_value)
+    return (*notes, *(() if failed.all() else bound_notes(direct)))
 
 
 def _is_constant(calibration: CalibrationRuns, audited: AuditedRuns) -> bool:
     """Whether each example has one and the same score in all runs that did not fail."""
     scores = np.concatenate([runs.scores[~runs.failed] for runs in (calibration, audited)])
     return bool((scores == scores[:1])[:, calibration.weights > 0].all())
+
+
+def _check_kinds(calibration: CalibrationRuns, audited: AuditedRuns) -> None:
+    for name, runs, kind in (
+        ("calibration", calibration, CalibrationRuns),
+        ("audited", audited, AuditedRuns),
+    ):
+        if not isinstance(runs, kind):
+            raise InputError(f"{name} must be {kind.__name__}, got {type(runs).__name__}")
 
 
 def _check_sizes(design: AuditDesign, calibration: CalibrationRuns, audited: AuditedRuns) -> None:
@@ -317,3 +341,22 @@ def _check_sizes(design: AuditDesign, calibration: CalibrationRuns, audited: Aud
             raise InputError(
                 f"design.{name} must be that of the scores, {value}, got {getattr(design, name)}"
             )
+
+
+def _check_repeats(calibration: CalibrationRuns, audited: AuditedRuns) -> None:
+    """Raise if an audited run is there twice, under whatever id: independent runs never agree in signs and scores.
+
+    Where sign vectors are few, runs of a deterministic method may agree by right.
+    """
+    num_runs, num_groups = calibration.num_runs + audited.num_runs, audited.num_groups
+    if 2 * math.log(num_runs) - log_num_sign_vectors(num_groups) > _LOG_NEVER:
+        return
+    seen: dict[bytes, str] = {}
+    for runs in (calibration, audited):
+        for run_id, signs, scores in zip(runs.run_ids.tolist(), runs.signs, runs.scores):
+            name, content = f"{runs.kind} run {run_id}", signs.tobytes() + scores.tobytes()
+            if content in seen and runs is audited:
+                raise InputError(
+                    f"{name} must be a run of its own, got the signs and scores of {seen[content]}"
+                )
+            seen[content] = name

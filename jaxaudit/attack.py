@@ -25,11 +25,9 @@ from typing import NamedTuple, get_args
 import numpy as np
 from jaxtyping import Bool, Float, Int, Int8
 
-from jaxaudit.design import Variance
+from jaxaudit.design import AuditDesign, Variance
 from jaxaudit.errors import InputError
 from jaxaudit.scored import CalibrationRuns, check_signs
-
-_FLOOR = 1e-10
 
 # Scores too large for float64 are caught as an error at the end (`_evidence`); no warning on the way.
 _quiet = np.errstate(over="ignore", invalid="ignore")
@@ -113,7 +111,10 @@ class JointAttack:
 
 
 def fit_batchwise(
-    calibration: CalibrationRuns, *, variance: Variance = "pooled", variance_floor: float = _FLOOR
+    calibration: CalibrationRuns,
+    *,
+    variance: Variance = "pooled",
+    variance_floor: float = AuditDesign.variance_floor,
 ) -> BatchwiseAttack:
     """Fit the batchwise inclusion/exclusion predictor: the calibration phase of Algorithm 2.
 
@@ -156,7 +157,10 @@ def fit_batchwise(
 
 
 def fit_joint(
-    calibration: CalibrationRuns, *, variance: Variance = "pooled", variance_floor: float = _FLOOR
+    calibration: CalibrationRuns,
+    *,
+    variance: Variance = "pooled",
+    variance_floor: float = AuditDesign.variance_floor,
 ) -> JointAttack:
     """Fit the joint sign-vector predictor: the calibration phase of Algorithm 3.
 

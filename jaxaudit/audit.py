@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from jaxaudit.analysis import Claim, analyse
 from jaxaudit.checks import check_choice
-from jaxaudit.data import AuditData
+from jaxaudit.data import AuditData, Examples
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
 from jaxaudit.evaluate import Evaluation, EvaluationRun, EvaluationShared, evaluation
@@ -22,11 +21,20 @@ from jaxaudit.models import Model
 from jaxaudit.progress import Reporter, SilentReporter
 from jaxaudit.provenance import peak_memory_bytes, provenance
 from jaxaudit.report import AuditReport, MethodResult
-from jaxaudit.runs import RunStats, map_runs, run_loops
+from jaxaudit.report.results import check_method_name
+from jaxaudit.runs import DEFAULT_MEMORY_BUDGET, RunStats, map_runs, run_loops
 from jaxaudit.scored import AuditedRuns, CalibrationRuns
 from jaxaudit.scores import SCORES
 from jaxaudit.signs import draw_order, draw_run_signs, forget_indices, member_indices
-from jaxaudit.train import Loop, Params, SgdSpec, cross_entropy_loss, training_loop
+from jaxaudit.train import (
+    Loop,
+    Params,
+    SgdSpec,
+    TrainingRun,
+    TrainingShared,
+    cross_entropy_loss,
+    training_loop,
+)
 from jaxaudit.unlearn.base import NamedMethod, Stages, Unlearner, as_stages
 from jaxaudit.unlearn.driver import RunInput, SharedInput, stage_loop
 
@@ -43,6 +51,7 @@ def run_audit(
     seed: int = 0,
     claim: Claim | None = None,
     score: str = "logit",
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
     initial_params: Params | None = None,
     reporter: Reporter | None = None,
 ) -> AuditReport:
@@ -61,14 +70,16 @@ def run_audit(
     design
         What is decided beforehand. Its ``num_groups`` is that of the data.
     training
-        Plain SGD, or a `Loop` of your own: ``init(members, (pool, x0))`` and
-        ``body(step, state, members, (pool, x0))`` for one run, with a state that has ``.params``.
+        Plain SGD, or a `Loop` of your own: ``init(run, shared)`` and ``body(step, state, run, shared)`` for one
+        `TrainingRun` and what all runs share (`TrainingShared`), with a state that has ``.params``.
     seed
         Seeds the four streams of random keys: initialisation, order, sign vectors, noise.
     claim
         A claimed (epsilon, delta) to test.
     score
         Name of a score in `jaxaudit.scores.SCORES` that needs one label per record.
+    memory_budget
+        Bytes that one program over many runs may use; see `jaxaudit.runs.run_loops`.
     initial_params
         x0, if it is not to be drawn by ``model.init_fn``: for instance a checkpoint.
     reporter
@@ -85,8 +96,15 @@ def run_audit(
     """
     _check_arguments(data, methods, design, score)
     began = time.perf_counter()
-    job = _Job(data, design, claim, reporter or SilentReporter(), evaluation(model.logits_fn, score))
     setup = _set_up(data, model, design, seed, initial_params)
+    job = _Job(
+        design=design,
+        claim=claim,
+        engine={"memory_budget": memory_budget, "reporter": reporter or SilentReporter()},
+        evaluate=evaluation(model.logits_fn, score, data.num_retain),
+        weights=data.groups.weights,
+    )
+    _rehearse(job, setup)
     trained, stats = _train(job, setup, training, model)
     results = tuple(
         _audit_method(job, setup, trained, name, _named(name, method)) for name, method in methods.items()
@@ -120,11 +138,12 @@ def run_audit(
 class _Job:
     """What every stage of one audit needs."""
 
-    data: AuditData
     design: AuditDesign
     claim: Claim | None
-    reporter: Reporter
+    engine: dict[str, Any]
+    """Options of `run_loops`."""
     evaluate: Callable[[EvaluationRun, EvaluationShared], Evaluation]
+    weights: Float[np.ndarray, "groups examples"]
 
 
 class _Setup(NamedTuple):
@@ -133,9 +152,9 @@ class _Setup(NamedTuple):
     signs: Int[np.ndarray, "runs groups"]
     members: Int[Array, "runs members"]
     forget: Int[Array, "runs forget"]
-    noise_keys: Key[Array, " runs"]
+    keys: Key[Array, " runs"]
     shared: SharedInput
-    evaluation: EvaluationShared
+    holdout: Examples
 
 
 def _set_up(
@@ -145,40 +164,55 @@ def _set_up(
     # x0 and the order do not depend on the sign vectors, and are the same for all runs.
     order = draw_order(seed, len(data.pool.y))
     if initial_params is None:
-        initial_params = model.init_fn(stream_key(seed, "init"))
-    pool, groups, retain, holdout = jax.tree.map(
-        jnp.asarray, (data.pool, data.groups, data.retain, data.holdout)
-    )
+        initial_params = jax.jit(model.init_fn)(stream_key(seed, "init"))
     tables = (signs, data.num_retain, data.group_size, order)
-    return _Setup(
-        signs=signs,
-        members=jnp.asarray(member_indices(*tables)),
-        forget=jnp.asarray(forget_indices(*tables)),
-        noise_keys=jax.random.split(stream_key(seed, "noise"), len(signs)),
-        shared=SharedInput(pool, jnp.asarray(order[order < data.num_retain]), initial_params),
-        evaluation=EvaluationShared(pool, groups, retain, holdout),
+    pool, holdout, retain, members, forget = jax.device_put(
+        (
+            data.pool,
+            data.holdout,
+            order[order < data.num_retain],
+            member_indices(*tables),
+            forget_indices(*tables),
+        )
     )
+    keys = jax.random.split(stream_key(seed, "noise"), len(signs))
+    return _Setup(signs, members, forget, keys, SharedInput(pool, retain, initial_params), holdout)
+
+
+def _keys_for(keys: Key[Array, " runs"], purpose: str) -> Key[Array, " runs"]:
+    """Keys of all runs for one purpose: training and every method have noise of their own."""
+    return jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, zlib.crc32(purpose.encode()))
+
+
+def _rehearse(job: _Job, setup: _Setup) -> None:
+    """Analyse empty scores, so that a design that cannot be analysed is found before anything is trained."""
+    scores = np.zeros((*setup.signs.shape, job.weights.shape[1]))
+    empty = analyse(job.design, *_split(job, setup, scores, np.zeros(len(scores), bool)), job.claim)
+    if empty.ceiling == 0:
+        job.engine["reporter"].say("note: this design cannot show any epsilon above 0")
 
 
 def _train(job: _Job, setup: _Setup, training: SgdSpec | Loop, model: Model) -> tuple[Params, RunStats]:
     if isinstance(training, SgdSpec):
         training = training_loop(cross_entropy_loss(model.logits_fn), training, setup.members.shape[1])
-    shared = (setup.shared.pool, setup.shared.initial_params)
-    state, stats = run_loops(training, setup.members, shared, label="train", reporter=job.reporter)
+    runs = TrainingRun(setup.members, _keys_for(setup.keys, "training"))
+    shared = TrainingShared(setup.shared.pool, setup.shared.initial_params)
+    state, stats = run_loops(training, runs, shared, label="train", **job.engine)
     return state.params, stats
 
 
 def _audit_method(job: _Job, setup: _Setup, trained: Params, name: str, named: NamedMethod) -> MethodResult:
     began = time.perf_counter()
-    # Methods must not share noise, so each has its own fold of every run's key.
-    keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(setup.noise_keys, zlib.crc32(name.encode()))
+    keys = _keys_for(setup.keys, f"method {name}")
     params = _unlearn(job, setup, trained, keys, name, named.method)
     run = EvaluationRun(params, trained, setup.forget)
-    evaluated, _ = map_runs(
-        job.evaluate, run, setup.evaluation, label=f"{name}: score", reporter=job.reporter
-    )
+    shared = EvaluationShared(setup.shared.pool, setup.holdout)
+    evaluated, _ = map_runs(job.evaluate, run, shared, label=f"{name}: score", **job.engine)
     evaluated = jax.tree.map(np.asarray, evaluated)
-    calibration, audited = _split(job, setup, evaluated)
+    scores = evaluated.scores.astype(np.float64).reshape(*setup.signs.shape, -1)
+    # A run with a value that is not finite is flagged, never dropped.
+    failed = ~(np.isfinite(scores).all(axis=(1, 2)) & np.isfinite(evaluated.moved))
+    calibration, audited = _split(job, setup, scores, failed)
     return MethodResult(
         name=name,
         title=named.title,
@@ -197,22 +231,24 @@ def _unlearn(
     job: _Job, setup: _Setup, params: Params, keys: Key[Array, " runs"], name: str, method: Stages
 ) -> Params:
     for index, stage in enumerate(method.stages):
-        run = RunInput(keys, params, setup.forget)
-        loop = stage_loop(stage, index)
+        # Equal stages of a composition must not share noise.
+        stage_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, index)
+        run = RunInput(stage_keys, params, setup.forget)
         label = f"{name}: stage {index + 1} of {len(method.stages)}"
-        params = run_loops(loop, run, setup.shared, label=label, reporter=job.reporter)[0].params
+        params = run_loops(stage_loop(stage), run, setup.shared, label=label, **job.engine)[0].params
     return params
 
 
-def _split(job: _Job, setup: _Setup, evaluated: Evaluation) -> tuple[CalibrationRuns, AuditedRuns]:
-    """Scores of calibration and audited runs; a run with a value that is not finite is flagged, never dropped."""
-    scores = evaluated.scores.astype(np.float64)
-    failed = ~(np.isfinite(scores).all(axis=(1, 2)) & np.isfinite(evaluated.moved))
+def _split(
+    job: _Job,
+    setup: _Setup,
+    scores: Float[np.ndarray, "runs groups examples"],
+    failed: Bool[np.ndarray, " runs"],
+) -> tuple[CalibrationRuns, AuditedRuns]:
     run_ids = np.arange(len(scores))
-    weights = job.data.groups.weights
 
     def part(kind: type, runs: slice) -> Any:
-        return kind(setup.signs[runs], scores[runs], run_ids[runs], failed[runs], weights)
+        return kind(setup.signs[runs], scores[runs], run_ids[runs], failed[runs], job.weights)
 
     count = job.design.num_calibration_runs
     return part(CalibrationRuns, slice(None, count)), part(AuditedRuns, slice(count, None))
@@ -254,4 +290,6 @@ def _check_arguments(data: AuditData, methods: Methods, design: AuditDesign, sco
         )
     if not methods:
         raise InputError("methods must name at least one unlearning method, got none")
+    for name in methods:
+        check_method_name(name)
     check_choice("score", score, [name for name, one in SCORES.items() if not one.per_token])

@@ -1,6 +1,7 @@
 """The border: files are read, arrays are checked, files are written. Nothing is ever unpickled.
- Every message names the file or argument and the place in it, because the reader of the message made that
-file.
+
+Every message names the file or argument and the place in it, because whoever reads the message made
+that file.
 """
 
 import csv
@@ -23,6 +24,14 @@ def read_npz(path: str | Path) -> dict[str, np.ndarray]:
     ------
     InputError
         The file is missing, is no npz file, is damaged, or holds a pickled array (named).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_npz(Path(folder) / "runs.npz", {"overlaps": np.array([3, 4])})
+    ...     read_npz(Path(folder) / "runs.npz")
+    {'overlaps': array([3, 4])}
     """
     check_is_file(path)
     # np.load takes anything that is neither zip nor npy for a pickle; say what the file is not, instead.
@@ -63,6 +72,14 @@ def read_csv(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     InputError
         The file is missing, not UTF-8 text, empty, or has no rows; a column name is repeated; a row is
         ragged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "runs.csv").write_text("run,overlap\\n0, 3\\n")
+    ...     list(read_csv(Path(folder) / "runs.csv"))
+    [(1, ['run', 'overlap']), (2, ['0', '3'])]
     """
     check_is_file(path)
     try:
@@ -96,7 +113,7 @@ def _rows(path: str | Path, reader) -> Iterator[tuple[int, list[str]]]:  # type:
 
 
 def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], *, overwrite: bool = False) -> None:
-    """Write an npz file whole or not at all: readers never see half a file.
+    """Write an npz file whole or not at all: readers never see half a file. See `read_npz`.
 
     Raises
     ------
@@ -105,7 +122,7 @@ def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], *, overwrite: 
     """
     path = Path(path)
     if path.exists() and not overwrite:
-        raise InputError(f"{path} already exists; choose another name or ask for it to be overwritten")
+        raise InputError(f"{path} already exists; choose another name or use --overwrite (overwrite=True)")
     if not path.parent.is_dir():
         raise InputError(f"folder {path.parent} does not exist")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -135,7 +152,15 @@ def content_hash(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def check_is_file(path: str | Path) -> None:
-    """Raise if there is no such file."""
+    """Raise if there is no such file.
+
+    Examples
+    --------
+    >>> check_is_file("nowhere.npz")
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: no such file: nowhere.npz
+    """
     if not Path(path).is_file():
         raise InputError(f"no such file: {path}")
 
@@ -228,8 +253,31 @@ def as_integers(name: str, values: object) -> np.ndarray:
     return array.astype(np.int64)
 
 
+def as_flags(name: str, values: object) -> np.ndarray:
+    """Values as booleans, after checking that each is 0 or 1.
+
+    Examples
+    --------
+    >>> as_flags("failed", [0, 0.5])
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: failed must be 0 or 1, got 0.5
+    """
+    numbers = as_floats(name, values)
+    wrong = numbers[~np.isin(numbers, (0, 1))]
+    if wrong.size:
+        raise InputError(f"{name} must be 0 or 1, got {wrong[0]:g}")
+    return numbers.astype(bool)
+
+
 def as_floats(name: str, values: object) -> np.ndarray:
-    """Values as float64, after checking that they are numbers (NaN is let through)."""
+    """Values as float64, after checking that they are numbers (NaN is let through).
+
+    Examples
+    --------
+    >>> as_floats("scores", [1, 2])
+    array([1., 2.])
+    """
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be numbers, got dtype {array.dtype}")

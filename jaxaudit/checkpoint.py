@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import jax
-import orbax.checkpoint as ocp
 
 from jaxaudit.errors import InputError
 from jaxaudit.train import Params
@@ -35,6 +34,8 @@ def save_params(path: str | Path, params: Params) -> None:
     ...     load_params(Path(folder) / "x0", like={"bias": jnp.zeros(2)})["bias"].tolist()
     [1.0, 2.0]
     """
+    import orbax.checkpoint as ocp  # slow to import, and rarely needed
+
     path = Path(path).resolve()
     if path.exists():
         raise InputError(f"{path} already exists; choose another name for the checkpoint")
@@ -58,7 +59,16 @@ def load_params(path: str | Path, like: Params) -> Params:
     InputError
         No checkpoint there, or a damaged one; a parameter (named) is missing, unknown, not finite, or of
         another shape.
+
+    Examples
+    --------
+    >>> load_params("/nowhere/x0", like={"bias": jax.numpy.zeros(2)})
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: no Orbax checkpoint at /nowhere/x0: it must be the folder that holds the file _METADATA
     """
+    import orbax.checkpoint as ocp
+
     path, wanted = Path(path).resolve(), jax.eval_shape(lambda: like)
     if not (path / _METADATA).is_file():
         raise InputError(

@@ -71,11 +71,11 @@ def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
     return epsilon
 
 
-def check_delta(delta: Any) -> float:
+def check_delta(delta: Any, name: str = "delta") -> float:
     """A delta in [0, 1)."""
-    delta = check_real("delta", delta)
+    delta = check_real(name, delta)
     if not 0 <= delta < 1:
-        raise InputError(f"delta must be in [0, 1), got {delta}")
+        raise InputError(f"{name} must be in [0, 1), got {delta}")
     return delta
 
 

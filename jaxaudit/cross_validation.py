@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from jaxaudit.attack import fit_batchwise, fit_joint, joint_candidates
-from jaxaudit.design import Variance
+from jaxaudit.design import AuditDesign, Variance
 from jaxaudit.errors import InputError
 from jaxaudit.scored import CalibrationRuns
 
@@ -19,7 +19,7 @@ def cross_validated_log_ratios(
     calibration: CalibrationRuns,
     *,
     variance: Variance = "pooled",
-    variance_floor: float = 1e-10,
+    variance_floor: float = AuditDesign.variance_floor,
     num_folds: int = 10,
 ) -> Float[np.ndarray, "runs groups"]:
     """Log-ratios of every calibration run under the batchwise attack fitted without it.
@@ -65,7 +65,7 @@ def cross_validated_log_likelihoods(
     calibration: CalibrationRuns,
     *,
     variance: Variance = "pooled",
-    variance_floor: float = 1e-10,
+    variance_floor: float = AuditDesign.variance_floor,
     num_folds: int = 10,
 ) -> Float[np.ndarray, "runs candidates"]:
     """Log-likelihoods of every calibration run under the joint attack fitted without it.

@@ -4,6 +4,7 @@ A design is written down first (``jaxaudit design``), then runs are made, then t
 left open here (``None``) is chosen on the calibration runs, never on the audited ones.
 """
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -14,7 +15,7 @@ SCHEMA_VERSION = 1
 
 Method = Literal["direct", "soft", "both"]
 Statistic = Literal["mean", "median", "tail"]
-Predictor = Literal["batchwise", "joint"]
+PredictorName = Literal["batchwise", "joint"]
 Variance = Literal["per-point", "pooled", "global"]
 EvidenceForm = Literal["product", "betting"]
 
@@ -28,7 +29,8 @@ class AuditDesign:
     num_groups
         Number of candidate forget groups, the paper's m; at least 2.
     num_calibration_runs
-        Runs that the attack is fitted on, the paper's Gamma; at least 2.
+        Runs that the attack is fitted on, the paper's Gamma; at least 2, or 4 where something is chosen on them or m is
+        odd, or 2 for every balanced sign vector with the joint predictor.
     num_audit_runs
         Independent audited runs, the paper's L; at least 1.
     num_guesses
@@ -76,14 +78,14 @@ class AuditDesign:
     method: Method = "direct"
     statistic: Statistic = "mean"
     threshold: int | None = None
-    predictor: Predictor = "batchwise"
+    predictor: PredictorName = "batchwise"
     variance: Variance = "pooled"
     variance_floor: float = 1e-10
     evidence_form: EvidenceForm = "product"
 
     def __post_init__(self) -> None:
         check_integer("num_groups", self.num_groups, 2)
-        check_integer("num_calibration_runs", self.num_calibration_runs, 2)
+        check_integer("num_calibration_runs", self.num_calibration_runs, self._least_calibration_runs)
         check_integer("num_audit_runs", self.num_audit_runs, 1)
         r, m = self.num_guesses, self.num_groups
         if r is not None:
@@ -93,16 +95,26 @@ class AuditDesign:
                 f"the joint predictor guesses every group, so num_guesses must be num_groups and even; "
                 f"got num_guesses={r}, num_groups={m}"
             )
-        if self.temperature is not None and not self.temperature > 0:
-            raise InputError(f"temperature must be positive, got {self.temperature}")
+        if self.temperature is not None and not 0 < self.temperature < math.inf:
+            raise InputError(f"temperature must be positive and finite, got {self.temperature}")
         check_significance(self.significance)
         check_delta(self.delta)
         if not self.variance_floor > 0:
             raise InputError(f"variance_floor must be positive, got {self.variance_floor}")
         for name, choices in _CHOICES.items():
             check_choice(name, getattr(self, name), choices)
-        if self.threshold is not None and self.statistic != "tail":
-            raise InputError(f"threshold is only used by statistic='tail', got {self.threshold}")
+        if self.threshold is not None:
+            if self.statistic != "tail":
+                raise InputError(f"threshold is only used by statistic='tail', got {self.threshold}")
+            check_integer("threshold", self.threshold, 1, m if r is None else r)
+
+    @property
+    def _least_calibration_runs(self) -> int:
+        """Enough for members and non-members of every group, twice where something is chosen by cross-validation."""
+        if self.predictor == "joint":
+            return 2 * math.comb(self.num_groups, self.num_groups // 2)
+        chosen = None in (self.num_guesses, self.temperature) or self.statistic == "tail"
+        return 4 if chosen or self.num_groups % 2 else 2
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -126,7 +138,7 @@ class AuditDesign:
 _CHOICES = {
     "method": get_args(Method),
     "statistic": get_args(Statistic),
-    "predictor": get_args(Predictor),
+    "predictor": get_args(PredictorName),
     "variance": get_args(Variance),
     "evidence_form": get_args(EvidenceForm),
 }

@@ -1,5 +1,6 @@
 """A registered design: what is written down before the audited runs are made, in a file with its own hash.
- Whoever trains elsewhere reads the sign vectors (and member indices) from it; whoever reads the scores
+
+Whoever trains elsewhere reads the sign vectors (and member indices) from it; whoever reads the scores
 checks them against it. A changed file no longer matches its hash.
 """
 
@@ -16,7 +17,7 @@ from jaxtyping import Int
 from jaxaudit.border import as_integers, check_axes, check_names, content_hash, read_npz, write_npz
 from jaxaudit.design import SCHEMA_VERSION, AuditDesign
 from jaxaudit.errors import InputError
-from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_signs
+from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_signs, check_unique
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +88,7 @@ class DesignFile:
         self._set_indices("order", {"pool": self._pool_size})
         if self.order is not None and len(np.unique(self.order)) != len(self.order):
             raise InputError("order must name every point of the pool once, got a repeated point")
-        values, counts = np.unique([*self.calibration_run_ids, *self.run_ids], return_counts=True)
-        if (counts > 1).any():
-            raise InputError(f"run ids must be unique, got {values[counts > 1][0]} more than once")
+        check_unique("run ids", np.concatenate([self.calibration_run_ids, self.run_ids]))
 
     @property
     def _pool_size(self) -> int | None:
@@ -158,13 +157,23 @@ def write_design(path: str | Path, design_file: DesignFile, *, overwrite: bool =
     ------
     InputError
         The file exists and ``overwrite`` is false, or its folder does not exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rules = AuditDesign(num_groups=2, num_calibration_runs=2, num_audit_runs=1)
+    >>> registered = DesignFile(rules, [[1, -1], [-1, 1]], [[1, -1]], score_definition="logit of the label")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_design(Path(folder) / "design.npz", registered)
+    ...     read_design(Path(folder) / "design.npz").sha256 == registered.sha256
+    True
     """
     arrays = {**_as_arrays(design_file), "sha256": np.array(design_file.sha256)}
     write_npz(path, arrays, overwrite=overwrite)
 
 
 def read_design(path: str | Path) -> DesignFile:
-    """Read a design, and check its hash.
+    """Read a design, and check its hash. See `write_design`.
 
     Raises
     ------

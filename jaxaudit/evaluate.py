@@ -1,6 +1,7 @@
 """What is read from one unlearned model before its parameters are dropped: scores, accuracies, how far it moved."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
@@ -26,15 +27,15 @@ class EvaluationShared(NamedTuple):
     """What all runs share."""
 
     pool: Examples
-    groups: Examples
-    retain: Examples
+    """Retain examples, then the candidate groups."""
     holdout: Examples
 
 
 class Evaluation(NamedTuple):
     """One run's results; a run axis in front when there are many."""
 
-    scores: Float[Array, "*runs groups examples"]
+    scores: Float[Array, "*runs candidates"]
+    """Of the examples of the candidate groups, one group after the other."""
     retain_accuracy: Float[Array, "*runs"]
     forget_accuracy: Float[Array, "*runs"]
     test_accuracy: Float[Array, "*runs"]
@@ -42,7 +43,10 @@ class Evaluation(NamedTuple):
     """Euclidean distance between trained and unlearned parameters."""
 
 
-def evaluation(logits_fn: LogitsFn, score: str) -> Callable[[EvaluationRun, EvaluationShared], Evaluation]:
+@lru_cache(maxsize=64)
+def evaluation(
+    logits_fn: LogitsFn, score: str, num_retain: int
+) -> Callable[[EvaluationRun, EvaluationShared], Evaluation]:
     """The evaluation of one run, as a pure function for `jaxaudit.runs.map_runs`.
 
     Parameters
@@ -51,31 +55,32 @@ def evaluation(logits_fn: LogitsFn, score: str) -> Callable[[EvaluationRun, Eval
         ``(params, x) -> logits``.
     score
         Name of a score in `jaxaudit.scores.SCORES`.
+    num_retain
+        How many examples of the pool are retain examples.
 
     Examples
     --------
-    >>> one = Examples(jnp.eye(2), jnp.array([0, 1]), jnp.ones(2))
-    >>> groups = jax.tree.map(lambda leaf: leaf[:, None], one)
-    >>> evaluate = evaluation(lambda params, x: x * params, "logit")
-    >>> run = EvaluationRun(jnp.array(3.0), jnp.array(1.0), jnp.array([1]))
-    >>> result = evaluate(run, EvaluationShared(one, groups, one, one))
-    >>> result.scores.tolist(), float(result.forget_accuracy), float(result.moved)
-    ([[3.0], [3.0]], 1.0, 2.0)
+    >>> pool = Examples(jnp.eye(3), jnp.array([0, 1, 2]), jnp.ones(3))
+    >>> run = EvaluationRun(jnp.array(3.0), jnp.array(1.0), forget=jnp.array([2]))
+    >>> result = evaluation(lambda params, x: x * params, "logit", 1)(run, EvaluationShared(pool, pool))
+    >>> result.scores.round(3).tolist(), float(result.forget_accuracy), float(result.moved)
+    ([2.307..., 2.307...], 1.0, 2.0)
     """
     score_fn = SCORES[score].function
 
     def evaluate(run: EvaluationRun, shared: EvaluationShared) -> Evaluation:
-        def accuracy_on(examples: Examples) -> Float[Array, ""]:
-            return accuracy(logits_fn(run.params, examples.x), examples.y, examples.weights)
+        pool, holdout = shared
+        logits = logits_fn(run.params, pool.x)
 
-        flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), shared.groups)
-        difference = jax.tree.map(jnp.subtract, run.params, run.trained_params)
+        def accuracy_on(rows: Int[Array, " rows"] | slice) -> Float[Array, ""]:
+            return accuracy(logits[rows], pool.y[rows], pool.weights[rows])
+
         return Evaluation(
-            scores=score_fn(logits_fn(run.params, flat.x), flat.y).reshape(shared.groups.y.shape),
-            retain_accuracy=accuracy_on(shared.retain),
-            forget_accuracy=accuracy_on(jax.tree.map(lambda leaf: leaf[run.forget], shared.pool)),
-            test_accuracy=accuracy_on(shared.holdout),
-            moved=optax.tree.norm(difference),
+            scores=score_fn(logits[num_retain:], pool.y[num_retain:]),
+            retain_accuracy=accuracy_on(slice(num_retain)),
+            forget_accuracy=accuracy_on(run.forget),
+            test_accuracy=accuracy(logits_fn(run.params, holdout.x), holdout.y, holdout.weights),
+            moved=optax.tree.norm(jax.tree.map(jnp.subtract, run.params, run.trained_params)),
         )
 
     return evaluate

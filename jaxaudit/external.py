@@ -4,10 +4,13 @@ import time
 
 from jaxaudit.analysis import Claim, analyse
 from jaxaudit.design import AuditDesign
+from jaxaudit.designfile import DesignFile
+from jaxaudit.errors import InputError
 from jaxaudit.progress import Reporter, SilentReporter
 from jaxaudit.provenance import peak_memory_bytes, provenance
 from jaxaudit.report import AuditReport, MethodResult
 from jaxaudit.scored import AuditedRuns, CalibrationRuns
+from jaxaudit.scorefile import ScoreFile, check_against_design
 
 UNSTATED_SCORE = "not stated; higher = more likely a member"
 
@@ -15,14 +18,13 @@ UNSTATED_SCORE = "not stated; higher = more likely a member"
 def audit_scores(
     calibration: CalibrationRuns,
     audited: AuditedRuns,
-    design: AuditDesign | None = None,
+    design: AuditDesign | DesignFile | None = None,
     *,
     name: str = "scores",
     description: str = "Scores of models that were trained and unlearned elsewhere.",
-    score_definition: str = UNSTATED_SCORE,
+    score_definition: str | None = None,
     record_ids: tuple[tuple[str, ...], ...] | None = None,
     claim: Claim | None = None,
-    registered: bool = False,
     reporter: Reporter | None = None,
 ) -> AuditReport:
     """Attack the audited runs with a predictor fitted on the calibration runs, and bound epsilon.
@@ -32,18 +34,18 @@ def audit_scores(
     calibration, audited
         Sign vectors and scores of disjoint runs; **scores are higher for members**, so negate losses.
     design
-        What was decided before the audited runs were seen. Default: `AuditDesign` with the sizes of
-        the scores, which leaves guesses and temperature to be chosen on the calibration runs.
+        What was decided before the audited runs were seen. A `DesignFile` (from `read_design`) is a
+        registered design: the runs must be exactly those it names, and its hash goes into the report.
+        Default: `AuditDesign` with the sizes of the scores, which leaves guesses and temperature to be
+        chosen on the calibration runs.
     name, description
         What the report calls the audited method: a short name without spaces, and one or two sentences.
     score_definition
-        What the score is, in words.
+        What the score is, in words. Default: as registered, or not stated.
     record_ids
         Ids of the records of each group. Default: a group is called by its number.
     claim
         A claimed (epsilon, delta) to test.
-    registered
-        Whether the design was written to a file before the runs were made.
     reporter
         Where progress goes; default: nowhere.
 
@@ -67,7 +69,15 @@ def audit_scores(
     True
     """
     began = time.perf_counter()
-    design = _default_design(calibration, audited) if design is None else design
+    spec: dict[str, str] = {"scores": "made elsewhere"}
+    if isinstance(design, DesignFile):
+        check_against_design(ScoreFile(calibration, audited), design)
+        score_definition = _registered_score(design, score_definition)
+        spec["design_sha256"] = design.sha256
+        design = design.design
+    elif design is None:
+        design = _default_design(calibration, audited)
+    score = score_definition or UNSTATED_SCORE
     with (reporter or SilentReporter()).task("attack and bound", 1) as advance:
         analysis = analyse(design, calibration, audited, claim)
         advance(1)
@@ -84,11 +94,11 @@ def audit_scores(
         methods=(result,),
         design=design,
         claim=claim,
-        spec={"scores": "made elsewhere", "score": score_definition},
+        spec={**spec, "score": score},
         data={"name": name, "num_groups": design.num_groups, "group_size": audited.scores.shape[2]},
-        provenance={**provenance(), "score": score_definition},
+        provenance={**provenance(), "score": score},
         record_ids=record_ids,
-        registered=registered,
+        registered="design_sha256" in spec,
         timings={
             "total_seconds": time.perf_counter() - began,
             "peak_memory_bytes": peak_memory_bytes(),
@@ -102,3 +112,12 @@ def _default_design(calibration: CalibrationRuns, audited: AuditedRuns) -> Audit
         num_calibration_runs=calibration.num_runs,
         num_audit_runs=audited.num_runs,
     )
+
+
+def _registered_score(registered: DesignFile, stated: str | None) -> str:
+    if stated not in (None, registered.score_definition):
+        raise InputError(
+            f"score_definition is fixed by the registered design, {registered.score_definition!r}; "
+            f"got {stated!r}"
+        )
+    return registered.score_definition

@@ -6,6 +6,8 @@ from typing import Literal
 import jax
 from jaxtyping import Array, Key
 
+from jaxaudit.checks import check_integer
+
 Stream = Literal["init", "order", "sign", "noise"]
 
 
@@ -21,4 +23,6 @@ def stream_key(seed: int, stream: Stream) -> Key[Array, ""]:
     >>> bool((jax.random.key_data(init) == jax.random.key_data(noise)).all())
     False
     """
+    # Larger seeds would silently be equal to smaller ones.
+    check_integer("seed", seed, low=0, high=2**32 - 1)
     return jax.random.fold_in(jax.random.key(seed), zlib.crc32(stream.encode()))

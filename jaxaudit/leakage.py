@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.stats import false_discovery_control
-from sklearn.metrics import roc_auc_score, roc_curve
 
 from jaxaudit.errors import InputError
 from jaxaudit.scored import check_signs
@@ -98,10 +97,10 @@ def measure_leakage(
         RecordLeak(int(j), float(log_odds[j]), float(p_values[j]), float(q_values[j]))
         for j in np.lexsort((-log_odds, p_values))
     )
-    members, pooled = signs.ravel() == 1, ratios.ravel()
+    roc_auc, tpr_at_fpr = _roc(signs.ravel() == 1, ratios.ravel())
     return Leakage(
-        roc_auc=float(roc_auc_score(members, pooled)),
-        tpr_at_fpr=_tpr_at_fpr(members, pooled),
+        roc_auc=roc_auc,
+        tpr_at_fpr=tpr_at_fpr,
         records=records,
         num_recognised=int((q_values <= FALSE_DISCOVERY_RATE).sum()),
     )
@@ -159,12 +158,18 @@ def _sign_patterns(
     return 2.0 * drawn - 1.0, np.full(_NUM_DRAWS, one), one
 
 
-def _tpr_at_fpr(
+def _roc(
     members: Bool[np.ndarray, " pairs"], ratios: Float[np.ndarray, " pairs"]
-) -> dict[float, float]:
+) -> tuple[float, dict[float, float]]:
+    """Area under the ROC curve, and its height at small false-positive rates."""
+    from sklearn.metrics import roc_auc_score, roc_curve  # slow to import, and needed here only
+
     # Attained thresholds only: an interpolated point of the curve belongs to no attack that was made.
     fpr, tpr, _ = roc_curve(members, ratios, drop_intermediate=False)
-    return {rate: float(tpr[np.searchsorted(fpr, rate, side="right") - 1]) for rate in FALSE_POSITIVE_RATES}
+    reached = {
+        rate: float(tpr[np.searchsorted(fpr, rate, side="right") - 1]) for rate in FALSE_POSITIVE_RATES
+    }
+    return float(roc_auc_score(members, ratios)), reached
 
 
 def _usable_ratios(

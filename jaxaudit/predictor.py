@@ -20,6 +20,8 @@ from jaxaudit.scored import CalibrationRuns, ScoredRuns
 Reading = Float[np.ndarray, "runs columns"]
 Signs = Int[np.ndarray, "runs groups"]
 
+_MAX_GUESS_CANDIDATES = 30
+
 
 class Fitted(NamedTuple):
     """A reading of runs by an attack fitted on other runs."""
@@ -30,6 +32,9 @@ class Fitted(NamedTuple):
 
 class Predictor(Protocol):
     """What the analysis needs of an attack."""
+
+    def guess_candidates(self, num_groups: int) -> tuple[int, ...]:
+        """Numbers of guesses to choose from, increasing."""
 
     def cross_validated(self, calibration: CalibrationRuns) -> Reading:
         """Reading of every calibration run by an attack fitted without it."""
@@ -53,6 +58,18 @@ class BatchwisePredictor:
 
     variance: Variance
     variance_floor: float
+
+    def guess_candidates(self, num_groups: int) -> tuple[int, ...]:
+        """Even numbers from 2 to the number of groups, closely spaced where they are small.
+
+        Examples
+        --------
+        >>> BatchwisePredictor("pooled", 1e-10).guess_candidates(13)
+        (2, 4, 6, 8, 10, 12)
+        """
+        largest = num_groups - num_groups % 2
+        spaced = np.geomspace(2, largest, _MAX_GUESS_CANDIDATES)
+        return tuple(sorted({int(2 * round(value / 2)) for value in spaced}))
 
     def cross_validated(self, calibration: CalibrationRuns) -> Reading:
         """See `Predictor`."""
@@ -85,6 +102,10 @@ class JointPredictor:
     variance: Variance
     variance_floor: float
     candidates: Int8[np.ndarray, "candidates groups"]
+
+    def guess_candidates(self, num_groups: int) -> tuple[int, ...]:
+        """All groups: a sign vector has no gaps."""
+        return (num_groups,)
 
     def cross_validated(self, calibration: CalibrationRuns) -> Reading:
         """See `Predictor`."""

@@ -1,7 +1,6 @@
 """What made a result: versions, machine, date."""
 
 import platform
-import resource
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -21,17 +20,34 @@ def provenance() -> dict[str, str]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        **{package: _version(package) for package in _PACKAGES},
+        **{package: installed_version(package) for package in _PACKAGES},
     }
 
 
-def peak_memory_bytes() -> int:
-    """Largest resident memory of this process so far."""
+def peak_memory_bytes() -> int | None:
+    """Largest resident memory of this process so far; ``None`` on systems that do not tell (Windows).
+
+    Examples
+    --------
+    >>> peak_memory_bytes() > 2**20
+    True
+    """
+    try:
+        import resource
+    except ImportError:
+        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak  # Linux counts in KiB
 
 
-def _version(package: str) -> str:
+def installed_version(package: str) -> str:
+    """Version of an installed package, or ``not installed``.
+
+    Examples
+    --------
+    >>> installed_version("no-such-package")
+    'not installed'
+    """
     try:
         return version(package)
     except PackageNotFoundError:

@@ -7,7 +7,7 @@ import tyro
 
 from jaxaudit.analysis import Claim
 from jaxaudit.checks import check_delta, check_epsilon
-from jaxaudit.design import AuditDesign, EvidenceForm, Predictor, Statistic, Variance
+from jaxaudit.design import AuditDesign, EvidenceForm, PredictorName, Statistic, Variance
 from jaxaudit.errors import InputError
 
 
@@ -35,7 +35,7 @@ class Rules:
     """Exponent of the soft evidence. None: chosen on the calibration runs."""
     evidence_form: EvidenceForm = AuditDesign.evidence_form
     """How soft evidence of several runs is combined."""
-    predictor: Predictor = AuditDesign.predictor
+    predictor: PredictorName = AuditDesign.predictor
     """Guess group by group, or the whole sign vector at once (few groups only)."""
     variance: Variance = AuditDesign.variance
     """How the variance of a score is estimated."""
@@ -74,4 +74,4 @@ def make_claim(claim_epsilon: float | None, claim_delta: float = 0.0) -> Claim |
         if claim_delta != 0.0:
             raise InputError(f"claim_delta needs claim_epsilon, got claim_delta={claim_delta} alone")
         return None
-    return Claim(check_epsilon(claim_epsilon, "claim_epsilon"), check_delta(claim_delta))
+    return Claim(check_epsilon(claim_epsilon, "claim_epsilon"), check_delta(claim_delta, "claim_delta"))

@@ -61,7 +61,8 @@ def run_loops(
     chunk
         Runs per program; ``"auto"`` takes as many as the memory budget allows, by the compiler's own analysis.
     memory_budget
-        Bytes that one program may use; only ``chunk="auto"`` looks at it.
+        Bytes that one program may use, its arguments and results included; only ``chunk="auto"`` looks at it. What is
+        returned for all runs is kept besides.
     label, reporter
         What is shown as progress.
 
@@ -92,11 +93,8 @@ def run_loops(
             carry = _run_chunk(loop, program, _slice(per_run, start, size), shared, advance)
             parts.append(carry)
     # The last chunk repeats its last run to keep its shape; the repeats are cut off here.
-    result = (
-        jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:num_runs], *parts)
-        if len(parts) > 1
-        else parts[0]
-    )
+    parts[-1] = jax.tree.map(lambda leaf: leaf[: num_runs - starts[-1]], parts[-1])
+    result = parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
     return result, RunStats(num_runs, loop.num_steps, size, program.bytes, time.perf_counter() - started)
 
 
@@ -206,10 +204,10 @@ def _shapes(tree: PyTree, size: int | None = None) -> PyTree:
     """Shapes and types of a pytree, with the leading axis replaced by ``size`` if one is given."""
 
     def shape(leaf: Any) -> jax.ShapeDtypeStruct:
-        dims = jnp.shape(leaf)
-        return jax.ShapeDtypeStruct(dims if size is None else (size, *dims[1:]), jnp.asarray(leaf).dtype)
+        dims = leaf.shape if size is None else (size, *leaf.shape[1:])
+        return jax.ShapeDtypeStruct(dims, leaf.dtype)
 
-    return jax.tree.map(shape, tree)
+    return jax.tree.map(shape, jax.eval_shape(lambda: tree))
 
 
 def _slice(per_run: PyTree, start: int, size: int) -> PyTree:

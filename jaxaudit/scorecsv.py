@@ -1,6 +1,7 @@
 """A CSV with one row per run, group and example, turned into the arrays that an npz file would hold."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from jaxaudit.errors import InputError
 
 _LAYOUTS: dict[str, tuple[str, ...]] = {
     "scores": ("run", "group", "example", "sign", "score", "split"),
+    "log_ratios": ("run", "group", "log_ratio", "sign"),
     "guesses": ("run", "group", "guess", "sign"),
     "overlaps": ("run", "overlap"),
 }
@@ -20,7 +22,7 @@ Columns = Mapping[str, Shaped[np.ndarray, " rows"]]
 
 
 def read_table(path: str | Path) -> dict[str, np.ndarray]:
-    """Arrays of a CSV file, named as in an npz file: scores, guesses or overlaps, by what the header holds.
+    """Arrays of a CSV file, named as in an npz file; which, the header says.
 
     Runs are sorted by id. Groups and examples are numbered from 0. A (group, example) that no run has is
     padding (weight 0); one that only some runs have is an error, unless the others failed.
@@ -41,7 +43,12 @@ def read_table(path: str | Path) -> dict[str, np.ndarray]:
     array([[ 1., -1.]])
     """
     layout, columns = _read_columns(path)
-    readers = {"scores": _scores, "guesses": _guesses, "overlaps": _overlaps}
+    readers: dict[str, Callable[[Columns], dict[str, np.ndarray]]] = {
+        "scores": _scores,
+        "log_ratios": partial(_per_group, name="log_ratio", plural="log_ratios"),
+        "guesses": partial(_per_group, name="guess", plural="guesses"),
+        "overlaps": _overlaps,
+    }
     try:
         return readers[layout](columns)
     except InputError as error:
@@ -80,7 +87,7 @@ _CELLS: dict[str, tuple[Callable[[str], Any], str]] = {
     "sign": ({"1": 1, "+1": 1, "-1": -1}.__getitem__, "-1 or 1"),
     "split": (_SPLITS.__getitem__, "calibration or audit"),
     "failed": (lambda cell: _FLAGS[cell.lower()], "0 or 1"),
-    **dict.fromkeys(("score", "guess", "overlap"), (_number, "a number")),
+    **dict.fromkeys(("score", "log_ratio", "guess", "overlap"), (_number, "a number")),
 }
 
 
@@ -112,14 +119,14 @@ def _scores(columns: Columns) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _guesses(columns: Columns) -> dict[str, np.ndarray]:
+def _per_group(columns: Columns, name: str, plural: str) -> dict[str, np.ndarray]:
     run_ids, run = np.unique(columns["run"], return_inverse=True)
     signs, failed = _signs_and_failed(columns, run_ids, run)
     place = (run, columns["group"])
     _check_once(columns, place, signs.shape)
-    guesses = np.zeros(signs.shape)
-    guesses[place] = _filled(columns, "guess")
-    return {"guesses": guesses, "signs": signs, "run_ids": run_ids, "failed": failed}
+    values = np.zeros(signs.shape)
+    values[place] = _filled(columns, name)
+    return {plural: values, "signs": signs, "run_ids": run_ids, "failed": failed}
 
 
 def _overlaps(columns: Columns) -> dict[str, np.ndarray]:

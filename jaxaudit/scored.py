@@ -3,11 +3,13 @@
 Calibration runs and audited runs are different types, so that they cannot be mixed by accident.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from jaxaudit.border import as_flags, as_floats, as_integers
 from jaxaudit.errors import InputError
 
 
@@ -45,7 +47,7 @@ class ScoredRuns:
     def __post_init__(self) -> None:
         # Defaults are filled in and types made canonical here, so that everything downstream sees full arrays.
         signs = check_signs(self.signs, f"{self.kind} signs")
-        scores = np.asarray(self.scores, dtype=np.float64)
+        scores = as_floats(f"{self.kind} scores", self.scores)
         scores = scores[:, :, None] if scores.ndim == 2 else scores
         if scores.ndim != 3 or scores.shape[:2] != signs.shape:
             raise InputError(
@@ -53,21 +55,15 @@ class ScoredRuns:
                 f"as in signs, got {np.shape(self.scores)}"
             )
         runs, groups, examples = scores.shape
-        run_ids = np.arange(runs) + self.first_run_id if self.run_ids is None else np.asarray(self.run_ids)
-        failed = np.zeros(runs, bool) if self.failed is None else np.asarray(self.failed, bool)
-        weights = (
-            np.ones((groups, examples)) if self.weights is None else np.asarray(self.weights, np.float64)
-        )
-        _check_shape(f"{self.kind} run_ids", run_ids, (runs,))
-        _check_shape(f"{self.kind} failed", failed, (runs,))
-        _check_shape(f"{self.kind} weights", weights, (groups, examples))
+        numbered = np.arange(runs) + self.first_run_id
+        run_ids = numbered if self.run_ids is None else self._part("run_ids", as_integers, (runs,))
+        failed = np.zeros(runs, bool) if self.failed is None else self._part("failed", as_flags, (runs,))
+        weights = np.ones((groups, examples))
+        if self.weights is not None:
+            weights = self._part("weights", as_floats, (groups, examples))
         if not np.isin(weights, (0, 1)).all() or not weights.any(axis=1).all():
             raise InputError(f"{self.kind} weights must be 0 or 1 with at least one 1 per group")
-        values, counts = np.unique(run_ids, return_counts=True)
-        if (counts > 1).any():
-            raise InputError(
-                f"{self.kind} run_ids must be unique, got {values[counts > 1][0]!r} more than once"
-            )
+        check_unique(f"{self.kind} run_ids", run_ids)
         bad = ~np.isfinite(scores) & (weights > 0) & ~failed[:, None, None]
         if bad.any():
             run, group, example = np.argwhere(bad)[0]
@@ -81,6 +77,15 @@ class ScoredRuns:
             own = value.copy()  # nobody else can change what was checked
             own.flags.writeable = False
             object.__setattr__(self, name, own)
+
+    def _part(
+        self, name: str, convert: Callable[[str, object], np.ndarray], shape: tuple[int, ...]
+    ) -> np.ndarray:
+        """A field with its canonical type, after checking its shape."""
+        array = convert(f"{self.kind} {name}", getattr(self, name))
+        if array.shape != shape:
+            raise InputError(f"{self.kind} {name} must have shape {shape}, got {array.shape}")
+        return array
 
     @property
     def num_runs(self) -> int:
@@ -140,11 +145,35 @@ def check_signs(signs: object, name: str = "signs") -> Int[np.ndarray, "runs gro
     return array.astype(np.int8)
 
 
+def check_unique(name: str, run_ids: Int[np.ndarray, " runs"]) -> None:
+    """Raise if a run id is there twice.
+
+    Examples
+    --------
+    >>> check_unique("run_ids", np.array([7, 8, 7]))
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: run_ids must be unique, got 7 more than once
+    """
+    values, counts = np.unique(run_ids, return_counts=True)
+    if (counts > 1).any():
+        raise InputError(f"{name} must be unique, got {values[counts > 1][0]} more than once")
+
+
 def check_disjoint(calibration: CalibrationRuns, audited: AuditedRuns) -> None:
-    """Raise if a run is in both sets, or if the two do not describe the same groups."""
+    """Raise if a run is in both sets, or if the two do not describe the same groups.
+
+    Examples
+    --------
+    >>> runs = {"signs": [[1, -1], [-1, 1]], "scores": [[0.5, 0.1], [0.2, 0.9]]}
+    >>> check_disjoint(CalibrationRuns(**runs, run_ids=[0, 1]), AuditedRuns(**runs, run_ids=[1, 2]))
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: calibration and audited runs must be disjoint, got run id 1 in both
+    """
     shared = np.intersect1d(calibration.run_ids, audited.run_ids)
     if len(shared):
-        raise InputError(f"calibration and audited runs must be disjoint, got run id {shared[0]!r} in both")
+        raise InputError(f"calibration and audited runs must be disjoint, got run id {shared[0]} in both")
     if calibration.scores.shape[1:] != audited.scores.shape[1:]:
         raise InputError(
             "calibration and audited scores must have the same (groups, examples), got "
@@ -152,8 +181,3 @@ def check_disjoint(calibration: CalibrationRuns, audited: AuditedRuns) -> None:
         )
     if not np.array_equal(calibration.weights, audited.weights):
         raise InputError("calibration and audited weights must be equal")
-
-
-def _check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
-    if array.shape != shape:
-        raise InputError(f"{name} must have shape {shape}, got {array.shape}")

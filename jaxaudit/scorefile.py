@@ -1,4 +1,4 @@
-"""Evidence made in any framework, read from an npz or a CSV file: scores, guesses, or overlaps."""
+"""Evidence made in any framework, read from an npz or a CSV file: scores, log-ratios, guesses, or overlaps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from jaxaudit.border import (
+    as_flags,
     as_floats,
     as_integers,
     check_axes,
@@ -20,7 +21,7 @@ from jaxaudit.border import (
 from jaxaudit.designfile import DesignFile
 from jaxaudit.errors import InputError
 from jaxaudit.scorecsv import read_table
-from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_disjoint, check_signs
+from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_disjoint, check_signs, check_unique
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,41 @@ class ScoreFile:
 
 
 @dataclass(frozen=True, eq=False)
+class LogRatioFile:
+    """Log-likelihood ratios of somebody's own attack, with the true signs.
+
+    ``log_ratios`` (runs, groups) in nats, finite, **positive where the group looks like a member**; ``signs``
+    (runs, groups) in {-1, +1}; ``failed`` (runs,) marks runs that count as no evidence: their ratios are 0.
+
+    Examples
+    --------
+    >>> none, ids = np.zeros(1, bool), np.array([7])
+    >>> LogRatioFile([[2.5, -0.3]], [[1, -1]], failed=none, run_ids=ids).log_ratios
+    array([[ 2.5, -0.3]])
+    """
+
+    log_ratios: Float[np.ndarray, "runs groups"]
+    signs: Int[np.ndarray, "runs groups"]
+    failed: Bool[np.ndarray, " runs"]
+    run_ids: Int[np.ndarray, " runs"]
+
+    def __post_init__(self) -> None:
+        signs = check_signs(as_integers("signs", self.signs))
+        ratios = as_floats("log_ratios", self.log_ratios)
+        _check_fit("log_ratios", ratios, signs, self.failed, self.run_ids)
+        ratios = np.where(self.failed[:, None], 0.0, ratios)
+        bad = ~np.isfinite(ratios)
+        if bad.any():
+            run, group = np.argwhere(bad)[0]
+            raise InputError(
+                f"log_ratios must be finite, got {ratios[run, group]} in run {self.run_ids[run]}, "
+                f"group {group}; a run that diverged or crashed must be flagged as failed"
+            )
+        object.__setattr__(self, "log_ratios", ratios)
+        object.__setattr__(self, "signs", signs)
+
+
+@dataclass(frozen=True, eq=False)
 class GuessFile:
     """Guesses of somebody's own attack, with the true signs.
 
@@ -56,9 +92,7 @@ class GuessFile:
     def __post_init__(self) -> None:
         signs = check_signs(as_integers("signs", self.signs))
         guesses = as_integers("guesses", self.guesses)
-        check_axes("guesses", guesses, {"runs": len(signs), "groups": signs.shape[1]})
-        _check_run_ids(self.run_ids, len(signs))
-        check_axes("failed", self.failed, {"runs": len(signs)})
+        _check_fit("guesses", guesses, signs, self.failed, self.run_ids)
         object.__setattr__(self, "guesses", guesses)
         object.__setattr__(self, "signs", signs)
 
@@ -83,37 +117,34 @@ class OverlapFile:
             raise InputError("overlaps must hold at least one run, got none")
         if (overlaps < 0).any():
             raise InputError(f"overlaps must not be negative, got {overlaps[overlaps < 0][0]}")
-        _check_run_ids(self.run_ids, len(overlaps))
-        check_axes("failed", self.failed, {"runs": len(overlaps)})
+        _check_per_run(len(overlaps), self.failed, self.run_ids)
         object.__setattr__(self, "overlaps", np.where(self.failed, 0, overlaps))
 
 
-Evidence = ScoreFile | GuessFile | OverlapFile
+ScoreInput = ScoreFile | LogRatioFile | GuessFile | OverlapFile
 
 
-def read_evidence(path: str | Path, design_file: DesignFile | None = None) -> Evidence:
-    """Read scores, guesses or overlaps; whichever comes first in this list is used if a file holds several.
+def read_score_file(path: str | Path) -> ScoreInput:
+    """Read scores, log-ratios, guesses or overlaps; of several in one file, the first in this list is used.
 
     Parameters
     ----------
     path
         ``.npz`` with ``calibration_signs``, ``calibration_scores``, ``signs`` and ``scores`` (optionally
         ``calibration_run_ids`` and ``run_ids``, ``calibration_failed``, ``failed``, ``weights``); or with
-        ``guesses`` and ``signs``; or with ``overlaps`` (optionally ``num_groups`` and ``num_guesses``).
-        Shapes and conventions are those of `jaxaudit.scored.ScoredRuns`: a score is higher for members, so
-        negate losses. Or ``.csv`` with header ``run,group,example,sign,score,split`` (split ``calibration``
-        or ``audit``), or ``run,group,guess,sign``, or ``run,overlap``, and optionally ``failed`` (0 or 1).
-        Groups and examples are numbered from 0; a (group, example) that no run has is padding; the value of
-        a failed run may be empty.
-    design_file
-        The registered design that the file must agree with, see `check_against_design`.
+        ``log_ratios`` and ``signs``; or with ``guesses`` and ``signs``; or with ``overlaps`` (optionally
+        ``num_groups`` and ``num_guesses``). Shapes and conventions are those of
+        `jaxaudit.scored.ScoredRuns`: a score is higher for members, so negate losses. Or ``.csv`` with header
+        ``run,group,example,sign,score,split`` (split ``calibration`` or ``audit``), or
+        ``run,group,log_ratio,sign``, or ``run,group,guess,sign``, or ``run,overlap``, and optionally
+        ``failed`` (0 or 1). Groups and examples are numbered from 0; a (group, example) that no run has is
+        padding; the value of a failed run may be empty.
 
     Raises
     ------
     InputError
         An unreadable or pickled file, missing arrays or columns, wrong shapes (the axis is named), gaps,
-        NaN in a run that is not flagged as failed, run ids shared by calibration and audit, disagreement
-        with the design.
+        NaN in a run that is not flagged as failed, run ids shared by calibration and audit.
 
     Examples
     --------
@@ -121,33 +152,32 @@ def read_evidence(path: str | Path, design_file: DesignFile | None = None) -> Ev
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "overlaps.csv"
     ...     _ = path.write_text("run,overlap\\n0,5\\n1,6\\n")
-    ...     read_evidence(path).overlaps
+    ...     read_score_file(path).overlaps
     array([5, 6])
     """
     check_is_file(path)
     suffix = Path(path).suffix.lower()
     if suffix not in (".npz", ".csv"):
         raise InputError(f"evidence must be a .npz or .csv file, got {path}")
-    evidence = _from_arrays(path, read_npz(path) if suffix == ".npz" else read_table(path))
-    if design_file is not None:
-        check_against_design(evidence, design_file)
-    return evidence
+    return _from_arrays(path, read_npz(path) if suffix == ".npz" else read_table(path))
 
 
 # Arrays of each kind of evidence, required and optional.
 _LAYOUTS: dict[str, tuple[str, ...]] = {
     "scores": ("calibration_signs", "calibration_scores", "signs", "scores"),
+    "log_ratios": ("log_ratios", "signs"),
     "guesses": ("guesses", "signs"),
     "overlaps": ("overlaps",),
 }
 _OPTIONAL = {
     "scores": ("calibration_run_ids", "run_ids", "calibration_failed", "failed", "weights"),
+    "log_ratios": ("run_ids", "failed"),
     "guesses": ("run_ids", "failed"),
     "overlaps": ("num_groups", "num_guesses", "run_ids", "failed"),
 }
 
 
-def _from_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> Evidence:
+def _from_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> ScoreInput:
     layout = nearest_layout(arrays, _LAYOUTS)
     check_names(f"{path}: arrays", arrays, _LAYOUTS[layout], _OPTIONAL[layout])
     if layout == "scores":
@@ -160,6 +190,8 @@ def _from_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> Evidence
         run_ids = np.arange(runs) + AuditedRuns.first_run_id
     failed = _failed(arrays, "failed")
     failed = np.zeros(runs, bool) if failed is None else failed
+    if layout == "log_ratios":
+        return LogRatioFile(arrays["log_ratios"], arrays["signs"], failed, run_ids)
     if layout == "guesses":
         return GuessFile(arrays["guesses"], arrays["signs"], failed, run_ids)
     return OverlapFile(
@@ -193,12 +225,7 @@ def _run_ids(arrays: Mapping[str, np.ndarray], name: str) -> Int[np.ndarray, " r
 
 
 def _failed(arrays: Mapping[str, np.ndarray], name: str) -> Bool[np.ndarray, " runs"] | None:
-    if name not in arrays:
-        return None
-    flags = as_integers(name, arrays[name])
-    if not np.isin(flags, (0, 1)).all():
-        raise InputError(f"{name} must be 0 or 1, got {flags[~np.isin(flags, (0, 1))][0]}")
-    return flags.astype(bool)
+    return as_flags(name, arrays[name]) if name in arrays else None
 
 
 def _scalar(arrays: Mapping[str, np.ndarray], name: str) -> int | None:
@@ -210,14 +237,24 @@ def _scalar(arrays: Mapping[str, np.ndarray], name: str) -> int | None:
     return int(value.item())
 
 
-def _check_run_ids(run_ids: Int[np.ndarray, " runs"], runs: int) -> None:
+def _check_fit(
+    name: str,
+    array: Shaped[np.ndarray, "runs groups"],
+    signs: Int[np.ndarray, "runs groups"],
+    failed: Bool[np.ndarray, " runs"],
+    run_ids: Int[np.ndarray, " runs"],
+) -> None:
+    check_axes(name, array, {"runs": len(signs), "groups": signs.shape[1]})
+    _check_per_run(len(signs), failed, run_ids)
+
+
+def _check_per_run(runs: int, failed: Bool[np.ndarray, " runs"], run_ids: Int[np.ndarray, " runs"]) -> None:
     check_axes("run_ids", run_ids, {"runs": runs})
-    values, counts = np.unique(run_ids, return_counts=True)
-    if (counts > 1).any():
-        raise InputError(f"run_ids must be unique, got {values[counts > 1][0]} more than once")
+    check_unique("run_ids", run_ids)
+    check_axes("failed", failed, {"runs": runs})
 
 
-def check_against_design(evidence: Evidence, design_file: DesignFile) -> None:
+def check_against_design(evidence: ScoreInput, design_file: DesignFile) -> None:
     """Raise unless the evidence is of exactly the runs that were registered.
 
     Run ids must be the registered ones, in any order, and every run must have its registered sign vector. A
@@ -229,6 +266,18 @@ def check_against_design(evidence: Evidence, design_file: DesignFile) -> None:
     InputError
         A run is missing, unknown, or has another sign vector (its id is named); another number of groups or
         guesses.
+
+    Examples
+    --------
+    >>> from jaxaudit.design import AuditDesign
+    >>> rules = AuditDesign(num_groups=2, num_calibration_runs=2, num_audit_runs=2)
+    >>> registered = DesignFile(rules, [[1, -1], [-1, 1]], [[1, -1], [1, -1]], score_definition="logit")
+    >>> one = OverlapFile([2], 2, 2, failed=np.array([False]), run_ids=registered.run_ids[:1])
+    >>> check_against_design(one, registered)
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: audited run 1000001 of the registered design is missing (1 missing); no run \
+may be dropped: flag one that crashed or diverged as failed
     """
     rules = design_file.design
     if isinstance(evidence, OverlapFile):
@@ -237,7 +286,7 @@ def check_against_design(evidence: Evidence, design_file: DesignFile) -> None:
             found, registered = getattr(evidence, name), getattr(rules, name)
             if None not in (found, registered) and found != registered:
                 raise InputError(f"{name} is {found}, the registered design has {registered}")
-    elif isinstance(evidence, GuessFile):
+    elif isinstance(evidence, LogRatioFile | GuessFile):
         _check_runs("audited", evidence.run_ids, evidence.signs, design_file.run_ids, design_file.signs)
     else:
         calibration, audited = evidence.calibration, evidence.audited

@@ -12,7 +12,6 @@ from jaxaudit.predictor import Predictor, Reading
 from jaxaudit.scored import CalibrationRuns
 
 _TEMPERATURES = tuple(float(t) for t in np.geomspace(0.02, 2.0, 41))
-_MAX_GUESS_CANDIDATES = 30
 
 
 @dataclass(frozen=True)
@@ -72,25 +71,27 @@ def select(design: AuditDesign, calibration: CalibrationRuns, predictor: Predict
     )
 
 
-def guess_candidates(num_groups: int) -> tuple[int, ...]:
-    """Even numbers of guesses from 2 to m, closely spaced where they are small.
+def unselected(design: AuditDesign) -> Selection:
+    """What is used where the calibration runs say nothing: the declared values, else all groups and temperature 1.
 
     Examples
     --------
-    >>> guess_candidates(13)
-    (2, 4, 6, 8, 10, 12)
+    >>> unselected(AuditDesign(num_groups=7, temperature=0.5)).num_guesses
+    6
     """
-    largest = num_groups - num_groups % 2
-    spaced = np.geomspace(2, largest, _MAX_GUESS_CANDIDATES)
-    return tuple(sorted({int(2 * round(value / 2)) for value in spaced}))
+    num_guesses = design.num_guesses or design.num_groups - design.num_groups % 2
+    threshold = design.threshold or (num_guesses if design.statistic == "tail" else None)
+    return Selection(num_guesses, design.temperature or 1.0, threshold, (), (), (), ())
 
 
 def _guess_curve(
     design: AuditDesign, predictor: Predictor, reading: Reading, signs: Int[np.ndarray, "runs groups"]
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    candidates = guess_candidates(design.num_groups) if design.num_guesses is None else (design.num_guesses,)
-    if design.predictor == "joint":
-        candidates = (design.num_groups,)
+    candidates = (
+        predictor.guess_candidates(design.num_groups) if design.num_guesses is None else (design.num_guesses,)
+    )
+    # An overlap can only reach a declared threshold with that many guesses.
+    candidates = tuple(r for r in candidates if r >= (design.threshold or 0))
     return candidates, tuple(
         predicted_epsilon(
             float(overlap(predictor.guess(reading, r).guesses, signs).mean()),

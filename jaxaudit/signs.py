@@ -125,7 +125,9 @@ def draw_calibration_signs(
     """
     m = check_integer("num_groups", num_groups, 2)
     runs = check_integer(
-        "num_runs (calibration, odd num_groups)" if m % 2 else "num_runs", num_runs, 4 if m % 2 else 2
+        "num_calibration_runs (of an odd num_groups)" if m % 2 else "num_calibration_runs",
+        num_runs,
+        4 if m % 2 else 2,
     )
     first = draw_signs(key, -(-runs // 2), m)
     second = _hold_one_back(-first) if m % 2 else -first
@@ -159,7 +161,8 @@ def draw_joint_calibration_signs(
     _check_key(key)
     candidates = enumerate_signs(num_groups)
     least = 2 * len(candidates)
-    runs = check_integer(f"num_runs (two for each of the {len(candidates)} sign vectors)", num_runs, least)
+    name = f"num_calibration_runs (two for each of the {len(candidates)} sign vectors)"
+    runs = check_integer(name, num_runs, least)
     vector_key, order_key = jax.random.split(key)
     vectors = np.asarray(jax.random.permutation(vector_key, len(candidates)))
     order = np.asarray(jax.random.permutation(order_key, runs))

@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
+import jax
+
 from jaxaudit.analysis import Claim
 from jaxaudit.audit import run_audit
 from jaxaudit.checkpoint import load_params
@@ -16,6 +18,7 @@ from jaxaudit.models import Model, mlp
 from jaxaudit.progress import Reporter, SilentReporter
 from jaxaudit.report import AuditReport
 from jaxaudit.rules import InlineRules, Rules, make_claim
+from jaxaudit.runs import DEFAULT_MEMORY_BUDGET
 from jaxaudit.signs import draw_order, draw_run_signs, member_indices
 from jaxaudit.train import Params, SgdSpec, cross_entropy_loss
 from jaxaudit.unlearn import NamedMethod, Problem, UnlearningSpec, build_methods, select_methods
@@ -41,17 +44,19 @@ class RunSpec:
     forget_ids: str | None = None
     """Candidate groups by record id: 12,40-45 (one record each), or @FILE with one group per line."""
     num_groups: int | None = None
-    """Candidate groups to draw, the paper's m. None: 500 of the digits, at most a third of a file."""
+    """Candidate groups to draw, the paper's m. None: a third of the records, at most 500."""
     group_size: int = 1
     """Records per drawn group."""
     num_holdout: int | None = None
-    """Records that no run trains on. None: 300 for the digits, a fifth of the rest of a file."""
+    """Records that no run trains on. None: 300 of the digits, a fifth of the rest of a file."""
     methods: tuple[str, ...] = ("all",)
     """Unlearning methods to audit; see "jaxaudit list"."""
     hidden: tuple[int, ...] = (128, 128)
     """Width of each hidden layer of the ReLU network."""
     score: ScoreName = "logit"
     """Membership score; see "jaxaudit list"."""
+    memory_budget: int = DEFAULT_MEMORY_BUDGET
+    """Bytes that one program over many runs may use; more runs at once are faster."""
     initial_params: str | None = None
     """Folder of an Orbax checkpoint to start training from, x0. None: drawn."""
     num_calibration_runs: int = AuditDesign.num_calibration_runs
@@ -107,6 +112,7 @@ def run_spec(spec: RunSpec, reporter: Reporter | None = None) -> AuditReport:
         seed=spec.seed,
         claim=job.claim,
         score=spec.score,
+        memory_budget=spec.memory_budget,
         initial_params=job.initial_params,
         reporter=reporter,
     )
@@ -154,7 +160,7 @@ def _prepare(spec: RunSpec) -> _Job:
 def _initial_params(spec: RunSpec, model: Model) -> Params | None:
     if spec.initial_params is None:
         return None
-    return load_params(spec.initial_params, like=model.init_fn(stream_key(spec.seed, "init")))
+    return load_params(spec.initial_params, like=jax.eval_shape(model.init_fn, stream_key(spec.seed, "init")))
 
 
 def _cost(job: _Job, training: SgdSpec) -> str:

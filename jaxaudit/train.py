@@ -5,18 +5,19 @@ Base training of a data set and exact retraining on the retain set are the same 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, Key, PyTree
 
 from jaxaudit.checks import check_integer
 from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
 
-Params = PyTree[Float[Array, "..."]]
+Params: TypeAlias = PyTree[Float[Array, "..."]]
 LogitsFn = Callable[[Params, Array], Float[Array, "examples classes"]]
 LossFn = Callable[[Params, Examples], Float[Array, ""]]
 Info = dict[str, Array]
@@ -27,6 +28,24 @@ class TrainState(NamedTuple):
 
     params: Params
     optimizer_state: Any
+
+
+class TrainingRun(NamedTuple):
+    """What differs between the trainings of an audit."""
+
+    members: Int[Array, " members"]
+    """Indices into the pool of the examples that this run trains on, in the fixed order."""
+    key: Key[Array, ""]
+    """This run's key, for training that is random (dropout, noise); fold the step into it."""
+
+
+class TrainingShared(NamedTuple):
+    """What all trainings of an audit share."""
+
+    pool: Examples
+    """All candidate examples."""
+    initial_params: Params
+    """The starting point x0."""
 
 
 class Loop(NamedTuple):
@@ -130,6 +149,7 @@ def take_batch(
     return Examples(pool.x[index], pool.y[index], pool.weights[index] * inside)
 
 
+@lru_cache(maxsize=64)  # the same function for the same model, so that programs built on it are compiled once
 def cross_entropy_loss(logits_fn: LogitsFn) -> LossFn:
     """Mean cross-entropy over the examples of weight 1, in nats.
 
@@ -168,25 +188,37 @@ def training_step(
     return TrainState(optax.apply_updates(state.params, updates), optimizer_state), info
 
 
+@lru_cache(maxsize=64)
 def training_loop(loss_fn: LossFn, spec: SgdSpec, num_members: int) -> Loop:
-    """Base training as a loop over updates.
+    """Base training as a loop over updates, from `TrainingRun` and `TrainingShared` to a `TrainState`.
 
-    ``per_run`` is the run's member indices; ``shared`` is ``(pool, initial parameters)``. The carry is a `TrainState`.
+    Parameters
+    ----------
+    loss_fn
+        ``(params, examples) -> scalar``.
+    spec
+        Epochs, batch size and learning rate.
+    num_members
+        Examples that each run trains on.
+
+    Examples
+    --------
+    >>> shared = TrainingShared(Examples(jnp.arange(3.0), jnp.arange(3), jnp.ones(3)), jnp.zeros(()))
+    >>> run = TrainingRun(jnp.array([2, 0]), jax.random.key(0))
+    >>> halfway = SgdSpec(epochs=1, learning_rate=0.5, end_learning_rate=0.5, batch_size=1)
+    >>> loop = training_loop(lambda params, examples: jnp.sum((params - examples.x) ** 2), halfway, 2)
+    >>> state = loop.init(run, shared)
+    >>> [float((state := loop.body(step, state, run, shared)).params) for step in range(loop.num_steps)]
+    [2.0, 0.0]
     """
     num_updates = spec.num_updates(num_members)
     optimizer = spec.optimizer(num_updates)
 
-    def init(members: Int[Array, " members"], shared: tuple[Examples, Params]) -> TrainState:
-        return start_training(shared[1], optimizer)
+    def init(run: TrainingRun, shared: TrainingShared) -> TrainState:
+        return start_training(shared.initial_params, optimizer)
 
-    def body(
-        step: Int[Array, ""],
-        state: TrainState,
-        members: Int[Array, " members"],
-        shared: tuple[Examples, Params],
-    ) -> TrainState:
-        return training_step(
-            loss_fn, optimizer, state, take_batch(shared[0], members, step, spec.batch_size)
-        )[0]
+    def body(step: Int[Array, ""], state: TrainState, run: TrainingRun, shared: TrainingShared) -> TrainState:
+        batch = take_batch(shared.pool, run.members, step, spec.batch_size)
+        return training_step(loss_fn, optimizer, state, batch)[0]
 
     return Loop(init, body, num_updates)

@@ -10,6 +10,7 @@ from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
 from jaxaudit.overlap import overlap
 from jaxaudit.scored import AuditedRuns, CalibrationRuns
+from jaxaudit.signs import enumerate_signs
 
 GROUPS, CALIBRATION, AUDITED = 30, 40, 8
 
@@ -168,10 +169,137 @@ def test_worse_than_chance_is_said():
     assert any("worse than chance" in note for note in result.notes)
 
 
-def test_false_alarms_stay_at_the_level():
-    """Scores that know nothing: epsilon above 0 in at most 5 % of audits, choices on calibration included."""
-    positives = sum(analyse(make_design(), *make_runs(0.0, seed)).epsilon > 0 for seed in range(200))
-    assert positives <= 19  # 99.9 % point of Binomial(200, 0.05)
+def ignorant_runs(seed, groups=GROUPS):
+    """Scores that know nothing, with ties, and runs that fail because of their sign vector."""
+    rng = np.random.default_rng(seed)
+    signs = rng.permuted(np.tile(np.repeat([1, -1], groups // 2), (CALIBRATION + AUDITED, 1)), axis=1)
+    if groups == 4:  # the joint predictor needs every sign vector in calibration
+        signs[:CALIBRATION] = enumerate_signs(groups)[np.arange(CALIBRATION) % 6]
+    scores = rng.integers(0, 4, signs.shape).astype(float)
+    failed = (signs[:, 0] == 1) & (rng.random(len(signs)) < 0.2)
+    failed[:CALIBRATION] &= groups > 4
+    parts = slice(None, CALIBRATION), slice(CALIBRATION, None)
+    return [
+        kind(signs[part], scores[part], failed=failed[part])
+        for kind, part in zip((CalibrationRuns, AuditedRuns), parts)
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"method": "soft"},
+        {"method": "both"},
+        {"method": "soft", "evidence_form": "betting"},
+        {"statistic": "median"},
+        {"statistic": "tail"},
+        {"predictor": "joint", "num_groups": 4},
+    ],
+    ids=str,
+)
+def test_false_alarms_stay_at_the_level(changes):
+    """Scores that know nothing: epsilon above 0 in at most 20 % of audits, choices on calibration included."""
+    design = make_design(significance=0.2, **changes)
+    alarms = 0
+    for seed in range(100):
+        result = analyse(design, *ignorant_runs(seed, design.num_groups), Claim(0.0))
+        assert result.verdict.falsified == (result.epsilon > 0)
+        alarms += result.epsilon > 0
+    assert alarms <= 33  # 99.9 % point of Binomial(100, 0.2)
+
+
+def test_a_run_under_two_names_is_found():
+    """Copies of runs would count the same evidence again."""
+    signs, scores = make_scores(0.0)
+    calibration = CalibrationRuns(signs[:CALIBRATION], scores[:CALIBRATION])
+    for rows in ([0] * AUDITED, [*range(CALIBRATION, CALIBRATION + AUDITED - 1), CALIBRATION]):
+        audited = AuditedRuns(signs[rows], scores[rows])
+        with pytest.raises(InputError, match=r"must be a run of its own, got the signs and scores of"):
+            analyse(make_design(), calibration, audited)
+
+
+def test_equal_runs_of_a_small_design_are_no_mistake():
+    """A deterministic method gives equal scores for equal sign vectors, and there are only 6 of them."""
+    signs = np.array([[1, 1, -1, -1], [-1, -1, 1, 1]] * 24)
+    design = make_design(num_groups=4)
+    result = analyse(
+        design,
+        CalibrationRuns(signs[:CALIBRATION], 1.0 * signs[:CALIBRATION]),
+        AuditedRuns(signs[40:], 1.0 * signs[40:]),
+    )
+    assert result.epsilon > 0
+
+
+def test_soft_evidence_adds_runs_in_the_order_of_their_ids():
+    """Sorting rows by their outcome must not help."""
+    calibration, audited = make_runs(0.3)
+    result = analyse(make_design(), calibration, audited)
+    best_first = np.argsort(-result.log_evidence)
+    parts = {name: getattr(audited, name)[best_first] for name in ("signs", "scores", "run_ids", "failed")}
+    sorted_rows = analyse(make_design(), calibration, AuditedRuns(**parts))
+    assert sorted_rows.soft == result.soft
+    np.testing.assert_array_equal(sorted_rows.log_evidence, result.log_evidence[best_first])
+
+
+def test_failed_runs_are_not_mistaken_for_a_wrong_direction():
+    signs, scores = make_scores(3.0)
+    failed = np.arange(AUDITED) < 5
+    result = analyse(
+        make_design(),
+        CalibrationRuns(signs[:CALIBRATION], scores[:CALIBRATION]),
+        AuditedRuns(signs[CALIBRATION:], scores[CALIBRATION:], failed=failed),
+    )
+    assert result.direct.below_chance  # counted as 0 right guesses
+    assert not any("worse than chance" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("predictor", ["batchwise", "joint"])
+@pytest.mark.parametrize("survivors", [0, 1, 2])
+def test_a_method_whose_runs_fail_gets_a_report_and_no_evidence(predictor, survivors):
+    signs = np.array([[1, 1, -1, -1], [-1, -1, 1, 1]] * 24)
+    failed = np.arange(len(signs)) >= survivors
+    scores = np.where(failed[:, None], np.nan, 1.0 * signs)
+    result = analyse(
+        make_design(num_groups=4, predictor=predictor),
+        CalibrationRuns(signs[:CALIBRATION], scores[:CALIBRATION], failed=failed[:CALIBRATION]),
+        AuditedRuns(signs[CALIBRATION:], scores[CALIBRATION:], failed=failed[CALIBRATION:]),
+        Claim(0.0),
+    )
+    assert result.no_evidence
+    assert result.epsilon == result.soft.epsilon == result.paper.epsilon == 0.0
+    assert not result.verdict.falsified
+    assert len(result.failed_audited) == AUDITED
+    assert any("too many calibration runs failed" in note for note in result.notes)
+    assert not any("worse than chance" in note for note in result.notes)
+
+
+def test_saturation_is_said_in_the_words_of_the_statistic():
+    calibration, audited = make_runs(20.0)
+    wanted = {
+        "mean": "every guess was right",
+        "median": "at least half",
+        "tail": "every run reached the threshold",
+    }
+    for statistic, words in wanted.items():
+        notes = analyse(make_design(statistic=statistic), calibration, audited).notes
+        assert any(words in note for note in notes), statistic
+
+
+def test_a_design_that_can_show_nothing_says_so():
+    signs = np.array([[1, -1], [-1, 1]] * 24)
+    design = AuditDesign(num_groups=2, num_calibration_runs=40, num_audit_runs=2)
+    scores = signs + np.linspace(0, 0.1, len(signs))[:, None]
+    notes = analyse(
+        design, CalibrationRuns(signs[:40], scores[:40]), AuditedRuns(signs[40:42], scores[40:42])
+    ).notes
+    assert any("cannot show any epsilon above 0" in note for note in notes)
+
+
+def test_calibration_and_audited_runs_cannot_be_swapped():
+    calibration, audited = make_runs()
+    with pytest.raises(InputError, match="calibration must be CalibrationRuns, got AuditedRuns"):
+        analyse(make_design(), audited, calibration)
 
 
 @pytest.mark.parametrize(

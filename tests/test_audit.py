@@ -10,6 +10,8 @@ from jaxaudit.data import load
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
 from jaxaudit.models import mlp
+from jaxaudit.progress import SilentReporter
+from jaxaudit.runs import _compile_cached
 from jaxaudit.train import Loop, SgdSpec, TrainState, cross_entropy_loss
 from jaxaudit.unlearn import (
     METHODS,
@@ -19,6 +21,8 @@ from jaxaudit.unlearn import (
     build_methods,
     gradient_ascent,
     no_unlearning,
+    release_noise,
+    repeat,
 )
 
 GROUPS = 40
@@ -132,12 +136,11 @@ def test_ascent_uses_the_forget_set_of_its_own_run():
 def test_training_of_your_own_is_a_loop_with_params():
     optimizer = optax.adam(0.01)
 
-    def init(members, shared):
-        return TrainState(shared[1], optimizer.init(shared[1]))
+    def init(run, shared):
+        return TrainState(shared.initial_params, optimizer.init(shared.initial_params))
 
-    def body(step, state, members, shared):
-        pool, _ = shared
-        batch = jax.tree.map(lambda leaf: leaf[members], pool)
+    def body(step, state, run, shared):
+        batch = jax.tree.map(lambda leaf: leaf[run.members], shared.pool)
         gradient = jax.grad(LOSS)(state.params, batch)
         updates, optimizer_state = optimizer.update(gradient, state.optimizer_state)
         return TrainState(optax.apply_updates(state.params, updates), optimizer_state)
@@ -145,6 +148,83 @@ def test_training_of_your_own_is_a_loop_with_params():
     report = run({"none": no_unlearning()}, training=Loop(init, body, 60))
     assert report.methods[0].retain_accuracy > 0.9
     assert report.spec["training"] == "user loop"
+
+
+def test_random_training_has_a_key_of_its_own_in_every_run():
+    """Training that only adds noise to x0: every run must end elsewhere."""
+
+    def body(step, state, run, shared):
+        noise = jax.random.normal(jax.random.fold_in(run.key, step), state.params["Dense_0"]["bias"].shape)
+        params = {**state.params, "Dense_0": {**state.params["Dense_0"], "bias": noise}}
+        return state._replace(params=params)
+
+    training = Loop(lambda run, shared: TrainState(shared.initial_params, ()), body, 1)
+    design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=3)
+    scores = run({"none": no_unlearning()}, design, training=training).methods[0].audited.scores
+    assert len(np.unique(scores[:, 0, 0])) == 3
+
+
+def test_equal_stages_of_a_method_have_different_noise():
+    design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=2)
+    methods = {"once": release_noise(sigma=1.0), "twice": repeat(release_noise(sigma=1.0), 2)}
+    once, twice = run(methods, design, training=SgdSpec(0, 0.1)).methods
+    assert 1.2 < twice.moved / once.moved < 1.6  # the square root of 2; equal noise would double it
+
+
+def test_a_second_audit_compiles_nothing():
+    design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=2)
+    run(build("ascent"), design, training=SgdSpec(1, 0.3))
+    before = _compile_cached.cache_info().misses
+    again = run(build("ascent"), design, training=SgdSpec(1, 0.3), seed=8)
+    assert _compile_cached.cache_info().misses == before
+    assert again.methods[0].moved > 0
+
+
+def test_methods_that_all_fail_do_not_take_the_others_along():
+    def update(key, state, batch):
+        return state._replace(params=jax.tree.map(lambda leaf: leaf * jnp.nan, state.params)), {}
+
+    broken = Unlearner(lambda key, trained: trained, update, 1)
+    report = run({"broken": broken, "none": no_unlearning()}, claim=Claim(0.5))
+    assert report.methods[0].analysis.epsilon == 0.0
+    assert report.methods[0].moved is None
+    assert any("too many calibration runs failed" in note for note in report.methods[0].analysis.notes)
+    assert report.methods[1].analysis.epsilon > 0.5
+
+
+def test_mistakes_are_found_before_training():
+    def init(run, shared):
+        raise AssertionError("trained")
+
+    training = Loop(init, lambda *args: None, 1)
+    for design, methods, message in (
+        (DESIGN, {"my method": no_unlearning()}, "method name must be non-empty without slashes or spaces"),
+        (DESIGN.replace(num_groups=42), {"none": no_unlearning()}, "design.num_groups"),
+    ):
+        with pytest.raises(InputError, match=message):
+            run(methods, design, training=training)
+
+
+def test_a_design_that_can_show_nothing_is_said_before_training():
+    said = []
+
+    class Listener(SilentReporter):
+        def say(self, text):
+            said.append(text)
+
+    design = DESIGN.replace(num_guesses=2, num_calibration_runs=4, num_audit_runs=1)
+    run({"none": no_unlearning()}, design, training=SgdSpec(0, 0.1), reporter=Listener())
+    assert said == ["note: this design cannot show any epsilon above 0"]
+
+
+def test_a_small_memory_budget_changes_nothing_but_the_chunks():
+    design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=2)
+    whole, parts = (
+        run(build("none"), design, training=SgdSpec(2, 0.3), memory_budget=budget)
+        for budget in (2**31, 2**18)
+    )
+    assert parts.timings["runs_at_once"] < whole.timings["runs_at_once"] == 6
+    np.testing.assert_allclose(parts.methods[0].audited.scores, whole.methods[0].audited.scores, rtol=1e-4)
 
 
 def test_a_given_starting_point_is_used():

@@ -1,5 +1,8 @@
 """Parameters through Orbax checkpoints: what comes back, and what is refused."""
 
+import subprocess
+import sys
+
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
@@ -9,6 +12,11 @@ from jaxaudit.checkpoint import load_params, save_params
 from jaxaudit.errors import InputError
 
 PARAMS = {"dense": {"kernel": jnp.arange(6.0).reshape(2, 3), "bias": jnp.array([0.5, 1.5, 2.5])}}
+
+
+def test_orbax_is_loaded_only_when_a_checkpoint_is_used():
+    code = "import sys, jaxaudit.checkpoint; sys.exit('orbax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.fixture

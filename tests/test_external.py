@@ -7,6 +7,7 @@ import pytest
 
 from jaxaudit.analysis import Claim, analyse
 from jaxaudit.design import AuditDesign
+from jaxaudit.designfile import DesignFile
 from jaxaudit.errors import InputError
 from jaxaudit.external import UNSTATED_SCORE, audit_scores
 from jaxaudit.report.verify import verify
@@ -76,7 +77,39 @@ def test_report_says_that_the_runs_were_made_elsewhere():
     assert not report.registered
     assert report.spec["scores"] == "made elsewhere"
     assert report.provenance["score"] == UNSTATED_SCORE
-    assert audit_scores(*make_runs(), registered=True).registered
+    assert "design_sha256" not in report.spec
+
+
+def registered_design(calibration, audited, **rules):
+    design = AuditDesign(
+        num_groups=GROUPS, num_calibration_runs=CALIBRATION, num_audit_runs=AUDITED, num_guesses=6, **rules
+    )
+    return DesignFile(design, calibration.signs, audited.signs, score_definition="minus the loss")
+
+
+def test_a_registered_design_is_followed_and_named():
+    calibration, audited = make_runs()
+    registered = registered_design(calibration, audited)
+    report = audit_scores(calibration, audited, registered)
+    assert report.registered
+    assert report.design == registered.design
+    assert report.spec["design_sha256"] == registered.sha256
+    assert report.spec["score"] == report.provenance["score"] == "minus the loss"
+    assert audit_scores(calibration, audited, registered, score_definition="minus the loss").registered
+    assert not audit_scores(calibration, audited, registered.design).registered
+
+
+def test_a_registered_design_names_its_runs_and_its_score():
+    calibration, audited = make_runs()
+    registered = registered_design(calibration, audited)
+    other = AuditedRuns(audited.signs[:, ::-1], audited.scores)
+    with pytest.raises(InputError, match="audited run 1000000 has sign"):
+        audit_scores(calibration, other, registered)
+    fewer = AuditedRuns(audited.signs[1:], audited.scores[1:], audited.run_ids[1:])
+    with pytest.raises(InputError, match="audited run 1000000 of the registered design is missing"):
+        audit_scores(calibration, fewer, registered)
+    with pytest.raises(InputError, match="score_definition is fixed by the registered design, 'minus the"):
+        audit_scores(calibration, audited, registered, score_definition="logit")
 
 
 def test_report_can_be_saved_and_verified(tmp_path):

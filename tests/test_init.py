@@ -30,8 +30,12 @@ def test_every_public_name_is_there():
     assert isinstance(jaxaudit.models, ModuleType)
 
 
-def test_version_is_that_of_the_provenance():
-    assert jaxaudit.__version__ == importlib.import_module("jaxaudit.provenance").provenance()["jaxaudit"]
+def test_version_is_looked_up_once(monkeypatch):
+    monkeypatch.delitem(vars(jaxaudit), "__version__", raising=False)
+    provenance = importlib.import_module("jaxaudit.provenance")
+    assert jaxaudit.__version__ == provenance.provenance()["jaxaudit"]
+    monkeypatch.setattr(provenance, "version", None)
+    assert isinstance(jaxaudit.__version__, str)
 
 
 def test_unknown_name():

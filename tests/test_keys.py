@@ -2,6 +2,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxaudit.errors import InputError
 from jaxaudit.keys import stream_key
 
 
@@ -18,3 +19,9 @@ def test_streams_and_seeds_are_all_different():
 def test_a_stream_is_a_typed_key_and_stable(stream):
     assert jax.dtypes.issubdtype(stream_key(5, stream).dtype, jax.dtypes.prng_key)
     assert data(5, stream) == data(5, stream)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5])
+def test_seeds_that_would_alias_others_are_refused(seed):
+    with pytest.raises(InputError, match="seed must be an integer between 0 and 4294967295, got"):
+        stream_key(seed, "sign")

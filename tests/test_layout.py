@@ -13,7 +13,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # The flow of an audit, first to last. A module imports from its own line or from earlier ones.
 ORDER = [
     ["errors"],
-    ["border", "checks", "keys", "provenance", "progress"],
+    ["border", "checks", "keys", "provenance", "progress", "verdict"],
     ["design", "scored"],
     ["designfile", "scorefile", "scorecsv"],
     ["data"],
@@ -33,6 +33,7 @@ ORDER = [
     ["audit", "external", "checkpoint", "rules"],
     ["spec"],
     ["cli"],
+    ["__main__"],
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 # The engine is used by everything that has many runs, but knows nothing of unlearning, scores or evaluation.

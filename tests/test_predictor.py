@@ -73,3 +73,12 @@ def test_failed_runs_read_as_no_evidence(failed):
         reading = predictor.read(calibration, broken).reading
         assert np.isfinite(reading).all()
         assert (predictor.log_ratios(reading)[failed] == 0).all()
+
+
+@pytest.mark.parametrize("num_groups", [2, 3, 7, 500, 4500])
+def test_candidates_are_even_and_within_the_groups(num_groups):
+    candidates = BatchwisePredictor("pooled", 1e-10).guess_candidates(num_groups)
+    assert candidates[0] == 2
+    assert candidates[-1] == num_groups - num_groups % 2
+    assert all(r % 2 == 0 for r in candidates)
+    assert len(candidates) <= 30

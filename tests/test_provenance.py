@@ -3,7 +3,7 @@ import sys
 from datetime import datetime
 from importlib.metadata import version
 
-from jaxaudit.provenance import _version, provenance
+from jaxaudit.provenance import installed_version, peak_memory_bytes, provenance
 
 
 def test_versions_are_those_installed():
@@ -14,7 +14,12 @@ def test_versions_are_those_installed():
 
 
 def test_a_missing_package_is_no_error():
-    assert _version("no-such-package") == "not installed"
+    assert installed_version("no-such-package") == "not installed"
+
+
+def test_peak_memory_is_unknown_where_the_system_does_not_tell(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert peak_memory_bytes() is None
 
 
 def test_peak_memory_follows_the_largest_use():

@@ -7,7 +7,15 @@ from sklearn.linear_model import LogisticRegression
 from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
 from jaxaudit.runs import run_loops
-from jaxaudit.train import SgdSpec, cross_entropy_loss, num_batches, take_batch, training_loop
+from jaxaudit.train import (
+    SgdSpec,
+    TrainingRun,
+    TrainingShared,
+    cross_entropy_loss,
+    num_batches,
+    take_batch,
+    training_loop,
+)
 
 
 def make_pool(size=30, seed=0):
@@ -19,6 +27,11 @@ def make_pool(size=30, seed=0):
 
 def linear(params, x):
     return x @ params["w"] + params["b"]
+
+
+def train(loop, members, pool, initial_params):
+    runs = TrainingRun(jnp.asarray(members), jax.random.split(jax.random.key(0), len(members)))
+    return run_loops(loop, runs, TrainingShared(pool, initial_params))[0].params
 
 
 X0 = {"w": jnp.zeros((3, 3)), "b": jnp.zeros(3)}
@@ -52,10 +65,9 @@ def test_training_finds_the_optimum_of_a_convex_problem():
     """Full-batch descent on logistic regression reaches scikit-learn's solution."""
     pool = make_pool(200)
     spec = SgdSpec(epochs=3000, learning_rate=1.0, end_learning_rate=1.0, batch_size=200)
-    members = jnp.arange(200)[None]
-    state, _ = run_loops(training_loop(cross_entropy_loss(linear), spec, 200), members, (pool, X0))
+    params = train(training_loop(cross_entropy_loss(linear), spec, 200), jnp.arange(200)[None], pool, X0)
     oracle = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(np.asarray(pool.x), np.asarray(pool.y))
-    ours = linear(jax.tree.map(lambda leaf: leaf[0], state.params), pool.x)
+    ours = linear(jax.tree.map(lambda leaf: leaf[0], params), pool.x)
     probabilities = jax.nn.softmax(ours)
     np.testing.assert_allclose(probabilities, oracle.predict_proba(np.asarray(pool.x)), atol=2e-3)
 
@@ -64,7 +76,7 @@ def test_equal_members_give_equal_models_and_others_do_not():
     pool = make_pool()
     members = jnp.array([[0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 5]])
     loop = training_loop(cross_entropy_loss(linear), SgdSpec(4, 0.1, batch_size=2), 5)
-    weights = np.asarray(run_loops(loop, members, (pool, X0))[0].params["w"])
+    weights = np.asarray(train(loop, members, pool, X0)["w"])
     np.testing.assert_array_equal(weights[0], weights[1])
     assert abs(weights[0] - weights[2]).max() > 1e-4
 
@@ -74,8 +86,8 @@ def test_learning_rate_falls_linearly_to_its_end():
     pool = make_pool(4)
     spec = SgdSpec(epochs=5, learning_rate=0.5, end_learning_rate=0.0, batch_size=4)
     loop = training_loop(lambda params, examples: params, spec, 4)
-    state, _ = run_loops(loop, jnp.arange(4)[None], (pool, jnp.zeros(())))
-    assert float(state.params[0]) == pytest.approx(-sum(0.5 * (1 - k / 5) for k in range(5)), rel=1e-6)
+    params = train(loop, jnp.arange(4)[None], pool, jnp.zeros(()))
+    assert float(params[0]) == pytest.approx(-sum(0.5 * (1 - k / 5) for k in range(5)), rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from jaxaudit.bound.counts import log_num_sign_vectors, log_overlap_counts
 from jaxaudit.bound.evidence import EvidenceResult, EvidenceSequence, evidence_lower_bound
 from jaxaudit.bound.gaussian import gaussian_delta, gaussian_epsilon, gaussian_sigma
 from jaxaudit.bound.law import OverlapLaw, null_law, odds_law, worst_case_law
-from jaxaudit.bound.likelihood import joint_log_evidence, log_evidence
+from jaxaudit.bound.likelihood import direction_p_value, joint_log_evidence, log_evidence
 from jaxaudit.bound.lower_bound import (
     BoundMethod,
     BoundResult,
@@ -29,6 +29,7 @@ __all__ = [
     "Plan",
     "Power",
     "Validation",
+    "direction_p_value",
     "epsilon_lower_bound",
     "evidence_lower_bound",
     "gaussian_delta",

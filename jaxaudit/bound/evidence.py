@@ -7,15 +7,16 @@ show above that is evidence against the claim.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import brentq
 
+from jaxaudit.bound.anytime import AnytimeBound
 from jaxaudit.bound.counts import log_num_sign_vectors
-from jaxaudit.checks import check_choice, check_delta, check_epsilon, check_groups, check_significance
+from jaxaudit.checks import check_choice, check_delta, check_epsilon, check_groups
 from jaxaudit.design import EvidenceForm
 from jaxaudit.errors import InputError
 
@@ -66,7 +67,7 @@ class EvidenceResult:
         return min(0.0, -float(wealth.max()))
 
 
-class EvidenceSequence:
+class EvidenceSequence(AnytimeBound):
     """Soft evidence of runs that come one by one: look after every run, stop at any time, the level holds.
 
     For a claim (epsilon, delta) the factor of a run is min(e, c) / (e^epsilon + delta c) with the cap
@@ -109,13 +110,10 @@ class EvidenceSequence:
         significance: float = 0.05,
         form: EvidenceForm = "product",
     ) -> None:
+        super().__init__(delta, significance)
         self.num_groups = check_groups(num_groups)
-        self.delta = check_delta(delta)
-        self.significance = check_significance(significance)
         check_choice("form", form, get_args(EvidenceForm))
         self.form = form
-        self._log_evidence: list[float] = []
-        self._trajectory: list[float] = []
 
     def add(self, log_evidence: float) -> float:
         """Count one more run and return the bound after it.
@@ -134,36 +132,24 @@ class EvidenceSequence:
                 f"log_evidence must be at most log C(m, floor(m/2)) = {log_most:.6g} for num_groups = "
                 f"{self.num_groups}, got {log_evidence} in run {self.num_runs}"
             )
-        self._log_evidence.append(float(log_evidence))
-        self._trajectory.append(self._largest_rejected(np.array(self._log_evidence), self.epsilon))
-        return self.epsilon
+        return self._append(float(log_evidence))
 
     @property
-    def epsilon(self) -> float:
-        """The bound after the runs so far; 0.0 before the first run. It never decreases."""
-        return self._trajectory[-1] if self._trajectory else 0.0
-
-    @property
-    def trajectory(self) -> tuple[float, ...]:
-        """The bound after 1, 2, ... runs."""
-        return tuple(self._trajectory)
-
-    @property
-    def num_runs(self) -> int:
-        """Number of runs so far."""
-        return len(self._log_evidence)
+    def log_evidence(self) -> tuple[float, ...]:
+        """Log evidence of the runs so far, in order."""
+        return tuple(self._runs)
 
     def result(self) -> EvidenceResult:
         """The bound after the runs so far, at least one, with everything it was computed from."""
-        if not self._log_evidence:
+        if not self._runs:
             raise InputError("log_evidence must have at least one run, got none")
         log_most = log_num_sign_vectors(self.num_groups)
         return EvidenceResult(
             epsilon=self.epsilon,
-            ceiling=self._largest_rejected(np.full(self.num_runs, log_most), 0.0),
-            saturated=min(self._log_evidence) >= log_most * (1 - _MARGIN),
+            ceiling=self._largest_rejected([log_most] * self.num_runs),
+            saturated=min(self._runs) >= log_most * (1 - _MARGIN),
             form=self.form,
-            log_evidence=tuple(self._log_evidence),
+            log_evidence=self.log_evidence,
             trajectory=self.trajectory,
             num_groups=self.num_groups,
             num_runs=self.num_runs,
@@ -171,17 +157,8 @@ class EvidenceSequence:
             significance=self.significance,
         )
 
-    def _largest_rejected(self, log_evidence: Float[np.ndarray, " runs"], least: float) -> float:
-        """Largest epsilon that these runs together reject, or `least` if that is larger."""
-
-        def excess(epsilon: float) -> float:
-            wealth = log_wealth(log_evidence, epsilon, self.delta, self.num_groups, self.form)
-            return float(wealth[-1]) + math.log(self.significance)
-
-        if excess(least) <= 0:
-            return least
-        # Every factor is at most 1 at epsilon = log M', where nothing is rejected.
-        return float(brentq(excess, least, log_num_sign_vectors(self.num_groups), xtol=1e-12))
+    def _log_process(self, runs: Sequence[float], epsilon: float) -> Float[np.ndarray, " runs"]:
+        return log_wealth(np.array(runs), epsilon, self.delta, self.num_groups, self.form)
 
 
 def evidence_lower_bound(

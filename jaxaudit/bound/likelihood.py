@@ -9,7 +9,7 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import expit, log_expit, log_softmax
+from scipy.special import expit, log_expit, log_softmax, logsumexp
 
 from jaxaudit.bound.counts import log_num_sign_vectors
 from jaxaudit.checks import check_real
@@ -18,6 +18,8 @@ from jaxaudit.scored import check_signs
 
 # Sums of log-ratios up to this size are far from overflow.
 _LARGEST = 1e300
+# Temperatures of the test of the direction, in units of one over the typical size of the log-ratios.
+_DIRECTION_TEMPERATURES = np.geomspace(0.01, 100, 9)
 
 
 def log_evidence(
@@ -117,6 +119,53 @@ def joint_log_evidence(
     if not ((true >= 0) & (true < num_candidates)).all():
         raise InputError(f"true_candidate must be between 0 and {num_candidates - 1}, got {true.tolist()}")
     return log_softmax(scaled, axis=1)[np.arange(num_runs), true] + math.log(num_candidates)
+
+
+def direction_p_value(
+    log_ratios: Float[np.ndarray, "*runs groups"], signs: Int[np.ndarray, "*runs groups"]
+) -> float:
+    """p-value of "the log-ratios point the right way, or know nothing"; tiny if they point the wrong way.
+
+    It is one over the evidence of the negated log-ratios, multiplied over the runs and averaged over fixed
+    temperatures (Markov's inequality). That evidence has expectation 1 if signs and log-ratios are
+    independent. It has at most 1 if the probability of a sign vector, given the log-ratios, does not decrease
+    in the sum of the log-ratios of its members: a decreasing and a non-decreasing function of that sum are
+    negatively correlated.
+
+    Parameters
+    ----------
+    log_ratios
+        ``(runs, groups)``, or ``(groups,)`` for one run, finite, of any scale.
+    signs
+        The true sign vectors S, same shape, in {-1, +1}, balanced.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    InputError
+        As in `log_evidence`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> signs = np.array([[1, 1, -1, -1]] * 10)
+    >>> direction_p_value(2.0 * signs, signs), direction_p_value(-2.0 * signs, signs) < 1e-6
+    (1.0, True)
+    """
+    reversed_ratios = -_scaled("log_ratios", np.atleast_2d(log_ratios), "group", 1.0)
+    # The scale is a function of the log-ratios alone, so that it may be treated as fixed.
+    size = np.abs(reversed_ratios - np.median(reversed_ratios, axis=1, keepdims=True)).mean()
+    unit_ratios = reversed_ratios / (size or 1.0)
+    log_products = [
+        np.sum(log_evidence(unit_ratios, np.atleast_2d(signs), temperature))
+        for temperature in _DIRECTION_TEMPERATURES
+    ]
+    log_average = logsumexp(log_products) - math.log(len(log_products))
+    return math.exp(-max(log_average, 0.0))
 
 
 def _scaled(

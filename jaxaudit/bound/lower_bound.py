@@ -6,11 +6,11 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from jaxaudit.bound import paper, statistics
 from jaxaudit.bound.law import null_law, odds_law, worst_case_law
-from jaxaudit.bound.statistics import Evidence
+from jaxaudit.bound.search import largest_rejected
+from jaxaudit.bound.statistics import OverlapSummary
 from jaxaudit.checks import (
     check_choice,
     check_delta,
@@ -76,10 +76,10 @@ class BoundResult:
         """
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         _check_method(self.method, self.statistic, delta)
-        evidence = statistics.summarise(
+        summary = statistics.summarise(
             np.array(self.overlaps), self.num_guesses, self.statistic, self.threshold
         )
-        return _log_p_value(self.method, evidence, self.num_groups, self.num_guesses, epsilon, delta)
+        return _log_p_value(self.method, summary, self.num_groups, self.num_guesses, epsilon, delta)
 
 
 def epsilon_lower_bound(
@@ -143,13 +143,13 @@ def epsilon_lower_bound(
     num_groups, num_guesses = check_design(num_groups, num_guesses)
     delta, significance = check_delta(delta), check_significance(significance)
     _check_method(method, statistic, delta)
-    values, evidence = _evidence(overlaps, num_guesses, statistic, threshold)
+    values, summary = _summary(overlaps, num_guesses, statistic, threshold)
 
     epsilon, ceiling = (
-        _bound(method, summary, num_groups, num_guesses, delta, significance)
-        for summary in (evidence, evidence.perfect)
+        _bound(method, each, num_groups, num_guesses, delta, significance)
+        for each in (summary, summary.perfect)
     )
-    observed = {"mean": values.mean(), "median": np.median(values), "tail": evidence.value}[statistic]
+    observed = {"mean": values.mean(), "median": np.median(values), "tail": summary.value}[statistic]
     # The chance law is symmetric, so a sum this low is as likely as one this far from the other end.
     mirrored = len(values) * num_guesses - int(values.sum())
     null = null_law(num_groups, num_guesses)
@@ -157,7 +157,7 @@ def epsilon_lower_bound(
         epsilon=epsilon,
         epsilon_ldp=None if method == "direct" else 2 * epsilon,
         ceiling=ceiling,
-        saturated=evidence == evidence.perfect,
+        saturated=summary == summary.perfect,
         method=method,
         statistic=statistic,
         threshold=threshold,
@@ -197,8 +197,8 @@ def p_value(
     num_groups, num_guesses = check_design(num_groups, num_guesses)
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     _check_method(method, statistic, delta)
-    _, evidence = _evidence(overlaps, num_guesses, statistic, threshold)
-    return exp(_log_p_value(method, evidence, num_groups, num_guesses, epsilon, delta))
+    _, summary = _summary(overlaps, num_guesses, statistic, threshold)
+    return exp(_log_p_value(method, summary, num_groups, num_guesses, epsilon, delta))
 
 
 def predicted_epsilon(
@@ -245,9 +245,8 @@ def predicted_epsilon(
         raise InputError(f"mean_overlap must be in [0, num_guesses = {num_guesses}], got {mean_overlap}")
     # A mean of whole numbers times their count is whole but for rounding, which must not cost one overlap.
     total = floor(mean_overlap * num_runs + 1e-6)
-    evidence = Evidence("mean", num_runs, total, num_runs * num_guesses)
-
-    return _bound("direct", evidence, num_groups, num_guesses, delta, significance)
+    summary = OverlapSummary("mean", num_runs, total, num_runs * num_guesses)
+    return _bound("direct", summary, num_groups, num_guesses, delta, significance)
 
 
 def _check_method(method: BoundMethod, statistic: Statistic, delta: float) -> None:
@@ -258,28 +257,33 @@ def _check_method(method: BoundMethod, statistic: Statistic, delta: float) -> No
         raise InputError(f"delta must be 0 for method='odds', got {delta}")
 
 
-def _evidence(
+def _summary(
     overlaps: ArrayLike, num_guesses: int, statistic: Statistic, threshold: int | None
-) -> tuple[np.ndarray, Evidence]:
+) -> tuple[np.ndarray, OverlapSummary]:
     statistics.check_statistic(statistic, threshold, num_guesses)
     values = check_overlaps(overlaps, num_guesses)
     return values, statistics.summarise(values, num_guesses, statistic, threshold)
 
 
 def _log_p_value(
-    method: BoundMethod, evidence: Evidence, num_groups: int, num_guesses: int, epsilon: float, delta: float
+    method: BoundMethod,
+    summary: OverlapSummary,
+    num_groups: int,
+    num_guesses: int,
+    epsilon: float,
+    delta: float,
 ) -> float:
     """Log p-value of the claim, non-decreasing in epsilon."""
     if method == "theorem-4.2":
-        return paper.log_p_value(evidence, num_groups, num_guesses, epsilon, delta)
+        return paper.log_p_value(summary, num_groups, num_guesses, epsilon, delta)
     if method == "odds":
-        return statistics.log_p_value(odds_law(num_groups, num_guesses, 2 * epsilon), evidence)
-    return statistics.log_p_value(worst_case_law(num_groups, num_guesses, epsilon, delta), evidence, delta)
+        return statistics.log_p_value(odds_law(num_groups, num_guesses, 2 * epsilon), summary)
+    return statistics.log_p_value(worst_case_law(num_groups, num_guesses, epsilon, delta), summary, delta)
 
 
 def _bound(
     method: BoundMethod,
-    evidence: Evidence,
+    summary: OverlapSummary,
     num_groups: int,
     num_guesses: int,
     delta: float,
@@ -288,12 +292,7 @@ def _bound(
     """Where the p-value crosses the level; 0.0 if it is above it already at epsilon = 0."""
 
     def excess(epsilon: float) -> float:
-        log_p = _log_p_value(method, evidence, num_groups, num_guesses, epsilon, delta)
-        return log_p - log(significance)
+        log_p = _log_p_value(method, summary, num_groups, num_guesses, epsilon, delta)
+        return log(significance) - log_p
 
-    if excess(0.0) > 0:
-        return 0.0
-    low, high = 0.0, 1.0
-    while excess(high) <= 0:
-        low, high = high, 2 * high
-    return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-14))
+    return largest_rejected(excess)

@@ -1,18 +1,25 @@
-"""The pairwise audit: is this model the unlearned one or the retrained one? Equation (3) of the paper.
+"""The pairwise audit: which of two models is this? Equation (3) of the paper.
 
 A guesser that takes the retrained model for the unlearned one with probability FP and misses the unlearned
 one with probability FN contradicts every (epsilon, delta) claim with 1 - FN > e^epsilon FP + delta, and with
-the two exchanged.
+the two exchanged. Two unlearned models, of data sets that differ in the forgotten records, are each within
+(epsilon, delta) of the same retrained one, and so within (2 epsilon, (1 + e^epsilon) delta) of each other
+(Lemma 4.1 and Appendix A.3 of the paper).
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.stats import beta
 
-from jaxaudit.checks import check_delta, check_integer, check_significance
+from jaxaudit.checks import check_choice, check_delta, check_integer, check_significance
 from jaxaudit.errors import InputError
+
+Compare = Literal["reference", "unlearned"]
+# Stands for "no room left": a bound from it is far below 0, and 0 would have no logarithm.
+_NO_ROOM = 1e-100
 
 
 @dataclass(frozen=True)
@@ -20,8 +27,10 @@ class PairwiseResult:
     """Lower bound on epsilon from right and wrong guesses between two models."""
 
     epsilon: float
-    """The bound, in nats. Between two *unlearned* models (the paper's A.3) it bounds epsilon' = 2 epsilon at
-    delta' = (1 + e^epsilon) delta of the claim instead."""
+    """The bound on the epsilon of the claim, in nats."""
+    epsilon_ldp: float | None
+    """Epsilon' = 2 epsilon between two unlearned models, at delta' = (1 + e^epsilon) delta; None if one of
+    the two is the reference."""
     false_positive_upper: float
     """Upper confidence limit of P[guess positive | negative], at level 1 - significance / 2."""
     false_negative_upper: float
@@ -34,6 +43,7 @@ class PairwiseResult:
     true_negatives: int
     delta: float
     significance: float
+    compare: Compare
     threshold: float | None = None
     """Scores of at least this were guessed positive; None if the guesses were made elsewhere."""
     baseline: float | None = None
@@ -49,22 +59,29 @@ def pairwise_epsilon(
     true_negatives: int,
     delta: float = 0.0,
     significance: float = 0.05,
+    compare: Compare = "reference",
 ) -> PairwiseResult:
     """Lower bound on epsilon from a pairwise audit, equation (3) of the paper.
 
     epsilon = max(log((1 - delta - FP) / FN), log((1 - delta - FN) / FP), 0) with FP and FN the
     Clopper-Pearson upper limits of the two error rates, each at level 1 - significance / 2 (union bound).
+    Between two unlearned models that bounds epsilon' = 2 epsilon, with delta' = (1 + e^epsilon) delta in the
+    place of delta, and epsilon is the largest that satisfies it.
 
     Parameters
     ----------
     true_positives, false_negatives
         Guesses on draws of the positive class (unlearned), right and wrong; at least two draws.
     false_positives, true_negatives
-        Guesses on draws of the negative class (retrained), wrong and right; at least two draws.
+        Guesses on draws of the negative class (retrained, or unlearned from other data), wrong and right; at
+        least two draws.
     delta
         The delta of the claim, in [0, 1).
     significance
         Level zeta in (0, 1).
+    compare
+        What the negative class is: ``reference``, the retrained model, or ``unlearned``, another unlearned
+        model with the same retain set.
 
     Returns
     -------
@@ -75,7 +92,8 @@ def pairwise_epsilon(
     Raises
     ------
     InputError
-        A class with fewer than two draws, a negative or fractional count, delta or significance out of range.
+        A class with fewer than two draws, a negative or fractional count, delta or significance out of range,
+        or an unknown `compare`.
 
     Examples
     --------
@@ -93,6 +111,7 @@ def pairwise_epsilon(
     }
     counts = {name: check_integer(name, count, low=0) for name, count in counts.items()}
     delta, significance = check_delta(delta), check_significance(significance)
+    check_choice("compare", compare, get_args(Compare))
     positives = counts["true_positives"] + counts["false_negatives"]
     negatives = counts["false_positives"] + counts["true_negatives"]
     if min(positives, negatives) < 2:
@@ -102,14 +121,16 @@ def pairwise_epsilon(
         )
     errors = np.array([[false_positives, false_negatives], [0, 0]])
     upper = _upper_limit(errors, np.array([negatives, positives]), significance)
-    epsilon, ceiling = np.maximum(_equation_3(upper[:, 0], upper[:, 1], delta), 0.0)
+    epsilon, ceiling = np.maximum(_equation_3(upper[:, 0], upper[:, 1], delta, compare), 0.0)
     return PairwiseResult(
         epsilon=float(epsilon),
+        epsilon_ldp=2 * float(epsilon) if compare == "unlearned" else None,
         false_positive_upper=float(upper[0, 0]),
         false_negative_upper=float(upper[0, 1]),
         ceiling=float(ceiling),
         delta=delta,
         significance=significance,
+        compare=compare,
         **counts,
     )
 
@@ -122,6 +143,7 @@ def optimised_pairwise_epsilon(
     *,
     delta: float = 0.0,
     significance: float = 0.05,
+    compare: Compare = "reference",
 ) -> PairwiseResult:
     """Pairwise audit at the threshold that gives the largest bound on the calibration scores.
 
@@ -137,10 +159,8 @@ def optimised_pairwise_epsilon(
         like unlearned; at least two of each. Finite.
     evaluation_positive, evaluation_negative
         Scores of other draws, which give the bound.
-    delta
-        The delta of the claim, in [0, 1).
-    significance
-        Level zeta in (0, 1).
+    delta, significance, compare
+        As in `pairwise_epsilon`; for ``unlearned`` the negative class is the other unlearned model.
 
     Returns
     -------
@@ -151,7 +171,8 @@ def optimised_pairwise_epsilon(
     Raises
     ------
     InputError
-        Scores that are not finite, fewer than two of a class, delta or significance out of range.
+        Scores that are not finite, fewer than two of a class, delta or significance out of range, or an
+        unknown `compare`.
 
     Examples
     --------
@@ -162,11 +183,13 @@ def optimised_pairwise_epsilon(
     True
     """
     delta, significance = check_delta(delta), check_significance(significance)
+    check_choice("compare", compare, get_args(Compare))
     threshold = _best_threshold(
         _checked_scores("calibration_positive", calibration_positive),
         _checked_scores("calibration_negative", calibration_negative),
         delta,
         significance,
+        compare,
     )
     positive = _checked_scores("evaluation_positive", evaluation_positive)
     negative = _checked_scores("evaluation_negative", evaluation_negative)
@@ -180,6 +203,7 @@ def optimised_pairwise_epsilon(
             true_negatives=len(negative) - alarms,
             delta=delta,
             significance=significance,
+            compare=compare,
         )
 
     return replace(at(threshold), threshold=threshold, baseline=at(0.0).epsilon)
@@ -190,6 +214,7 @@ def _best_threshold(
     negative: Float[np.ndarray, " negatives"],
     delta: float,
     significance: float,
+    compare: Compare,
 ) -> float:
     """The cut with the largest equation (3)."""
     scores = np.unique(np.concatenate([positive, negative]))
@@ -201,6 +226,7 @@ def _best_threshold(
         _upper_limit(alarms, len(negative), significance),
         _upper_limit(misses, len(positive), significance),
         delta,
+        compare,
     )
     return float(cuts[np.argmax(bounds)])
 
@@ -214,14 +240,23 @@ def _upper_limit(
 
 
 def _equation_3(
-    false_positive: Float[np.ndarray, " cuts"], false_negative: Float[np.ndarray, " cuts"], delta: float
+    false_positive: Float[np.ndarray, " cuts"],
+    false_negative: Float[np.ndarray, " cuts"],
+    delta: float,
+    compare: Compare,
 ) -> Float[np.ndarray, " cuts"]:
-    """The larger of the two directions, -inf where neither has a logarithm."""
-    with np.errstate(divide="ignore"):
-        return np.maximum(
-            np.log(np.maximum(1 - delta - false_positive, 0) / false_negative),
-            np.log(np.maximum(1 - delta - false_negative, 0) / false_positive),
-        )
+    """The largest epsilon that contradicts the error rates, in the better of the two directions."""
+
+    def one_direction(error: np.ndarray, other: np.ndarray) -> np.ndarray:
+        room = np.maximum(1 - delta - other, _NO_ROOM)
+        if compare == "reference":
+            return np.log(room / error)
+        # The positive root of error x^2 + delta x = room, which is error e^2eps = 1 - (1 + e^eps) delta - other.
+        return np.log(room / error) / 2 - np.arcsinh(delta / (2 * np.sqrt(room * error)))
+
+    return np.maximum(
+        one_direction(false_negative, false_positive), one_direction(false_positive, false_negative)
+    )
 
 
 def _checked_scores(name: str, scores: Float[np.ndarray, " draws"]) -> Float[np.ndarray, " draws"]:

@@ -11,20 +11,20 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from jaxaudit.bound.counts import log_num_sign_vectors, log_overlap_counts
-from jaxaudit.bound.statistics import Evidence, log_choose, tilt
+from jaxaudit.bound.statistics import OverlapSummary, log_choose, tilt
 
 
 def log_p_value(
-    evidence: Evidence, num_groups: int, num_guesses: int, epsilon: float, delta: float = 0.0
+    summary: OverlapSummary, num_groups: int, num_guesses: int, epsilon: float, delta: float = 0.0
 ) -> float:
-    """Log of the paper's bound on the probability of at least this evidence, at most 0.
+    """Log of the paper's bound on the probability of a summary at least this large, at most 0.
 
     Mean: inf over lambda >= 0 of E_pi[e^(lambda V)]^L e^(-lambda sum). Median, at overlap v:
     C(L, h) P_pi(V >= v)^h with h = ceil(L/2).
 
     Parameters
     ----------
-    evidence
+    summary
         Mean or median of L runs.
     num_groups, num_guesses
         The design m, r.
@@ -38,11 +38,11 @@ def log_p_value(
 
     Examples
     --------
-    >>> perfect = Evidence("mean", num_runs=10, value=60, most=60)
+    >>> perfect = OverlapSummary("mean", num_runs=10, value=60, most=60)
     >>> round(float(np.exp(log_p_value(perfect, 6, 6, epsilon=3.9963 / 2))), 4)
     0.05
     """
-    log_counts, power = _log_count_factor(evidence, num_groups, num_guesses)
+    log_counts, power = _log_count_factor(summary, num_groups, num_guesses)
     return min(log_counts + power * log_ratio(num_groups, num_guesses, epsilon, delta), 0.0)
 
 
@@ -103,15 +103,15 @@ def is_vacuous(num_groups: int, num_guesses: int, delta: float) -> bool:
 
 
 @lru_cache(maxsize=32)
-def _log_count_factor(evidence: Evidence, num_groups: int, num_guesses: int) -> tuple[float, int]:
+def _log_count_factor(summary: OverlapSummary, num_groups: int, num_guesses: int) -> tuple[float, int]:
     """Log of the factor of the bound that the claim does not change, and the power of the ratio beside it."""
-    log_counts, num_runs = log_overlap_counts(num_groups, num_guesses), evidence.num_runs
-    if evidence.statistic == "median":
+    log_counts, num_runs = log_overlap_counts(num_groups, num_guesses), summary.num_runs
+    if summary.statistic == "median":
         half = (num_runs + 1) // 2
-        log_tail = float(logsumexp(log_counts[evidence.value :]))
+        log_tail = float(logsumexp(log_counts[summary.value :]))
         return float(log_choose(num_runs)[half]) + half * log_tail, half
-    if evidence.value == evidence.most:
+    if summary.value == summary.most:
         return num_runs * float(log_counts[-1]), num_runs
-    mean = evidence.value / num_runs
+    mean = summary.value / num_runs
     log_tilted = log_counts + tilt(log_counts, mean) * (np.arange(num_guesses + 1) - mean)
     return num_runs * float(logsumexp(log_tilted)), num_runs

@@ -28,8 +28,8 @@ _OBSERVED = {"mean": "mean overlap", "median": "median overlap", "tail": "runs a
 class Power:
     """What to expect if the mechanism is the two-level one that attains the direct bound at ``true_epsilon``.
 
-    Of all mechanisms that meet (true_epsilon, delta) it is the easiest to recognise, and the attack on it is
-    the best one: no audit sees more. The probabilities are exact.
+    Of all mechanisms that meet (true_epsilon, delta), under any attack, it is the one that this test
+    recognises best. Another number of guesses or another statistic may see more. The probabilities are exact.
     """
 
     true_epsilon: float
@@ -51,7 +51,8 @@ class Power:
             rows.append((f"probability of falsifying {self.claim_epsilon:g}", f"{self.falsification:.4f}"))
         return [
             "",
-            f"If the true epsilon is {self.true_epsilon:g} and the attack is perfect:",
+            f"If the true epsilon is {self.true_epsilon:g}, at most "
+            "(another number of guesses or statistic may see more):",
             *_aligned(rows),
         ]
 
@@ -69,11 +70,11 @@ class Plan:
     statistic: Statistic
     threshold: int | None
     log_num_sign_vectors: float
-    """log M' in nats: no bound can exceed it, whatever the number of runs."""
+    """log M' in nats: soft evidence cannot exceed it, whatever the number of runs. Counted guesses can."""
     ceiling: float
     """The bound after perfect guesses in every run; larger claims cannot be falsified."""
     soft_ceiling: float
-    """The same for soft evidence, which has no guesses to choose."""
+    """The same for soft evidence, which has no guesses to choose; below log M'."""
     chance_mean_overlap: float
     """Mean overlap of guesses that know nothing, r/2."""
     minimum_observed: float | None
@@ -93,7 +94,7 @@ class Plan:
         rows = [
             ("ceiling (perfect guesses)", f"{self.ceiling:.2f}"),
             ("ceiling of soft evidence", f"{self.soft_ceiling:.2f}"),
-            ("limit for many runs (log M')", f"{self.log_num_sign_vectors:.2f}"),
+            ("limit of soft evidence, many runs (log M')", f"{self.log_num_sign_vectors:.2f}"),
             ("mean overlap by chance", f"{self.chance_mean_overlap:g}"),
             (f"least {observed} for epsilon > 0", least),
         ]

@@ -1,6 +1,6 @@
 """A declared counting test as a rule on one integer, so that audits are decided without a bisection each.
 
-Every statistic reduces the L overlaps to one whole number (`Evidence.value`), and a claim is rejected when it
+Every statistic reduces the L overlaps to one whole number (`OverlapSummary.value`), and a claim is rejected when it
 reaches a critical value that depends on the design alone.
 """
 
@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import gammaln
 from scipy.stats import binom
 
 from jaxaudit.bound.law import OverlapLaw
 from jaxaudit.bound.lower_bound import BoundMethod, BoundResult, epsilon_lower_bound, p_value
-from jaxaudit.bound.statistics import summarise
+from jaxaudit.bound.statistics import log_choose, summarise
 from jaxaudit.checks import check_runs, check_significance
 from jaxaudit.design import Statistic
 
@@ -132,13 +131,13 @@ def _median_tail(law: OverlapLaw, num_runs: int) -> Float[np.ndarray, " overlaps
     upper_reaches = binom.sf(half - 1, num_runs, np.exp(law.log_tail))
     if num_runs % 2:
         return upper_reaches
-    log_choose = gammaln(num_runs + 1) - 2 * gammaln(half + 1)
+    log_middle = log_choose(num_runs)[half]
     below, above = half * law.log_complement, half * np.append(law.log_tail, -np.inf)
 
     def pulled_down(v: int) -> float:
         """P[B >= v, A + B <= 2v - 2], summed over B = j from v up and A < i = 2v - 1 - j."""
         j = np.arange(v, min(2 * v, end))
-        log_lower = log_choose + below[2 * v - 1 - j]
+        log_lower = log_middle + below[2 * v - 1 - j]
         return float(np.sum(np.exp(log_lower + above[j]) - np.exp(log_lower + above[j + 1])))
 
     return upper_reaches - np.array([pulled_down(v) for v in range(end)])

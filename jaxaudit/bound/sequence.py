@@ -1,10 +1,6 @@
-"""Anytime-valid bound: look after every run, stop whenever you like, the level still holds.
+"""Counted right guesses as an anytime-valid bound: look after every run, stop whenever you like."""
 
-A fixed-L bound may be read once, after the declared number of runs. Here every claimed epsilon is tested by
-an e-process: a non-negative process that under the claim has expectation at most 1 whenever it is stopped, so
-that the probability that it ever reaches 1/zeta is at most zeta (Ville's inequality).
-"""
-
+from collections.abc import Sequence
 from functools import lru_cache
 from math import log, log1p, sqrt
 
@@ -12,21 +8,16 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import logsumexp
 
-from jaxaudit.bound.counts import log_null_pmf
+from jaxaudit.bound.anytime import AnytimeBound
 from jaxaudit.bound.law import worst_case_law
-from jaxaudit.checks import (
-    check_delta,
-    check_design,
-    check_epsilon,
-    check_integer,
-    check_significance,
-)
+from jaxaudit.checks import check_design, check_integer
 
-_RELATIVE_PRECISION = 1e-10
+NUM_RATES = 33
+"""Size of the mixture of rates, and so the factors of the e-process in one run."""
 
 
-class ConfidenceSequence:
-    r"""Lower bound on epsilon that is valid after every run at once.
+class ConfidenceSequence(AnytimeBound):
+    r"""Lower bound on epsilon from counted right guesses, valid after every run at once.
 
     For a rate :math:`\lambda > 0` and the worst-case law W of the overlap under the claim (the direct bound),
     :math:`g(v) = e^{\lambda v} / E_W[e^{\lambda W}]` increases in v, hence :math:`E[g(V)] \le 1` under the
@@ -65,11 +56,8 @@ class ConfidenceSequence:
     def __init__(
         self, *, num_groups: int, num_guesses: int, delta: float = 0.0, significance: float = 0.05
     ) -> None:
+        super().__init__(delta, significance)
         self.num_groups, self.num_guesses = check_design(num_groups, num_guesses)
-        self.delta = check_delta(delta)
-        self.significance = check_significance(significance)
-        self._overlaps: list[int] = []
-        self._trajectory: list[float] = []
 
     def add(self, overlap: int) -> float:
         """Count one more run and return the bound after it.
@@ -82,63 +70,21 @@ class ConfidenceSequence:
         overlap
             Number of right guesses V of the run, an integer in 0..r.
         """
-        self._overlaps.append(check_integer("overlap", overlap, low=0, high=self.num_guesses))
-        self._trajectory.append(self._largest_rejected())
-        return self.epsilon
-
-    @property
-    def epsilon(self) -> float:
-        """The bound after the runs so far; 0.0 before the first run. It never decreases."""
-        return self._trajectory[-1] if self._trajectory else 0.0
-
-    @property
-    def trajectory(self) -> tuple[float, ...]:
-        """The bound after 1, 2, ... runs."""
-        return tuple(self._trajectory)
+        return self._append(check_integer("overlap", overlap, low=0, high=self.num_guesses))
 
     @property
     def overlaps(self) -> tuple[int, ...]:
         """The overlaps so far, in order."""
-        return tuple(self._overlaps)
+        return tuple(map(int, self._runs))
 
-    @property
-    def num_runs(self) -> int:
-        """Number of runs so far."""
-        return len(self._overlaps)
-
-    def log_p_value(self, epsilon: float) -> float:
-        """Log of the anytime-valid p-value of a claim: at most log zeta once the bound has reached it.
-
-        It is minus the largest value, so far, of the logarithm of the claim's e-process.
-        """
-        epsilon = check_epsilon(epsilon)
-        return float(np.min(-self._log_e_process(epsilon), initial=0.0))
-
-    def _log_e_process(self, epsilon: float) -> Float[np.ndarray, " runs"]:
+    def _log_process(self, runs: Sequence[float], epsilon: float) -> Float[np.ndarray, " runs"]:
         return log_e_process(
-            np.array(self._overlaps, dtype=np.int64),
+            np.array(runs, dtype=np.int64),
             epsilon,
             num_groups=self.num_groups,
             num_guesses=self.num_guesses,
             delta=self.delta,
         )
-
-    def _largest_rejected(self) -> float:
-        """Largest rejected epsilon, by bisection from the one that earlier runs have already rejected."""
-        goal = log(1 / self.significance)
-
-        def rejected(epsilon: float) -> bool:
-            return bool(self._log_e_process(epsilon)[-1] >= goal)
-
-        low = self.epsilon
-        if not rejected(low):
-            return low
-        # Under a claim this large perfect guesses are certain and nothing is rejected.
-        high = -float(log_null_pmf(self.num_groups, self.num_guesses)[-1])
-        while high - low > _RELATIVE_PRECISION * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if rejected(middle) else (low, middle)
-        return low
 
 
 def log_e_process(
@@ -188,6 +134,6 @@ def _rate_mixture(num_guesses: int) -> tuple[Float[np.ndarray, " rates"], Float[
     design without its rate, and most weight is where few runs of moderate evidence need it, which can least
     afford to pay for a mixture.
     """
-    scaled = np.geomspace(0.02, 200, 33)
+    scaled = np.geomspace(0.02, 200, NUM_RATES)
     weights = scaled / (1 + scaled**2)
     return scaled * 2 / np.sqrt(num_guesses), np.log(weights / weights.sum())

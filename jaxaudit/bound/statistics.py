@@ -25,8 +25,8 @@ _LOG_NEGLIGIBLE = -46.0
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What a test keeps of the audited runs: one whole number.
+class OverlapSummary:
+    """What a counting test keeps of the audited runs: one whole number.
 
     Parameters
     ----------
@@ -50,13 +50,21 @@ class Evidence:
     threshold: int | None = None
 
     @property
-    def perfect(self) -> "Evidence":
-        """The evidence of perfect guesses in every run."""
+    def perfect(self) -> "OverlapSummary":
+        """The summary of perfect guesses in every run."""
         return replace(self, value=self.most)
 
 
 def check_statistic(statistic: Statistic, threshold: int | None, num_guesses: int) -> None:
-    """Raise unless the statistic exists and has a threshold in 1..r exactly if it is ``tail``."""
+    """Raise unless the statistic exists and has a threshold in 1..r exactly if it is ``tail``.
+
+    Examples
+    --------
+    >>> check_statistic("tail", None, num_guesses=6)
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: threshold must be given for statistic='tail', got None
+    """
     check_choice("statistic", statistic, get_args(Statistic))
     if statistic == "tail":
         if threshold is None:
@@ -68,8 +76,8 @@ def check_statistic(statistic: Statistic, threshold: int | None, num_guesses: in
 
 def summarise(
     overlaps: Int[np.ndarray, " runs"], num_guesses: int, statistic: Statistic, threshold: int | None = None
-) -> Evidence:
-    """The evidence in the overlaps of L runs.
+) -> OverlapSummary:
+    """What a test keeps of the overlaps of L runs.
 
     The median of an even number of runs is the mean of the middle two, and it is rounded up. If the result is
     at least v, then the upper one of the middle two is at least v, so that L/2 = ceil(L/2) runs reach v: the
@@ -82,20 +90,20 @@ def summarise(
     """
     num_runs = len(overlaps)
     if statistic == "mean":
-        return Evidence(statistic, num_runs, int(overlaps.sum()), num_runs * num_guesses)
+        return OverlapSummary(statistic, num_runs, int(overlaps.sum()), num_runs * num_guesses)
     if statistic == "median":
-        return Evidence(statistic, num_runs, int(np.ceil(np.median(overlaps))), num_guesses)
-    return Evidence(statistic, num_runs, int((overlaps >= threshold).sum()), num_runs, threshold)
+        return OverlapSummary(statistic, num_runs, int(np.ceil(np.median(overlaps))), num_guesses)
+    return OverlapSummary(statistic, num_runs, int((overlaps >= threshold).sum()), num_runs, threshold)
 
 
-def log_p_value(law: OverlapLaw, evidence: Evidence, delta: float = 0.0) -> float:
-    """Log of the probability of at least this evidence when every run follows `law`.
+def log_p_value(law: OverlapLaw, summary: OverlapSummary, delta: float = 0.0) -> float:
+    """Log of the probability of a summary at least this large when every run follows `law`.
 
     Parameters
     ----------
     law
         The law of the overlap of one run.
-    evidence
+    summary
         What was seen.
     delta
         Mass of the atom of the law on V = r.
@@ -108,21 +116,27 @@ def log_p_value(law: OverlapLaw, evidence: Evidence, delta: float = 0.0) -> floa
     Examples
     --------
     >>> from jaxaudit.bound.law import null_law
-    >>> evidence = summarise(np.array([6, 6]), 6, "mean")
-    >>> round(float(np.exp(log_p_value(null_law(6, 6), evidence))), 6)
+    >>> both_right = summarise(np.array([6, 6]), 6, "mean")
+    >>> round(float(np.exp(log_p_value(null_law(6, 6), both_right))), 6)
     0.0025
     """
-    if evidence.statistic == "mean":
-        return log_sum_tail(law.log_smooth, evidence.num_runs, evidence.value, delta)
-    if evidence.threshold is not None:
-        overlap, count = evidence.threshold, evidence.value
+    if summary.statistic == "mean":
+        return log_sum_tail(law.log_smooth, summary.num_runs, summary.value, delta)
+    if summary.threshold is not None:
+        overlap, count = summary.threshold, summary.value
     else:
-        overlap, count = evidence.value, (evidence.num_runs + 1) // 2
-    return log_count_tail(law.log_tail[overlap], law.log_complement[overlap], evidence.num_runs, count)
+        overlap, count = summary.value, (summary.num_runs + 1) // 2
+    return log_count_tail(law.log_tail[overlap], law.log_complement[overlap], summary.num_runs, count)
 
 
 def log_count_tail(log_p: float, log_complement: float, num_runs: int, count: int) -> float:
-    """log P[Binomial(num_runs, p) >= count] from log p and log(1 - p), accurate however small it is."""
+    """log P[Binomial(num_runs, p) >= count] from log p and log(1 - p), accurate however small it is.
+
+    Examples
+    --------
+    >>> round(float(np.exp(log_count_tail(np.log(0.5), np.log(0.5), num_runs=3, count=2))), 6)
+    0.5
+    """
     return min(float(logsumexp(_log_binomial_pmf(num_runs, log_p, log_complement)[count:])), 0.0)
 
 
@@ -148,6 +162,12 @@ def log_sum_tail(
     -------
     float
         Log probability in nats, at most 0.
+
+    Examples
+    --------
+    >>> coin = np.log([0.5, 0.5])
+    >>> round(float(np.exp(log_sum_tail(coin, num_runs=3, total=2))), 6)
+    0.5
     """
     if np.isneginf(log_smooth[1::2]).all():
         # If every group is guessed, overlaps are even, and rounding must not fill the gaps between them.
@@ -239,7 +259,13 @@ def _powers(most: int, log_base: float) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def log_choose(num_runs: int) -> np.ndarray:
-    """log C(num_runs, k) for k = 0..num_runs, read-only."""
+    """log C(num_runs, k) for k = 0..num_runs, read-only.
+
+    Examples
+    --------
+    >>> np.exp(log_choose(3)).round().tolist()
+    [1.0, 3.0, 3.0, 1.0]
+    """
     k = np.arange(num_runs + 1)
     result = gammaln(num_runs + 1) - gammaln(k + 1) - gammaln(num_runs - k + 1)
     result.setflags(write=False)

@@ -21,15 +21,14 @@ from jaxaudit.bound.evidence import log_wealth
 from jaxaudit.bound.law import sample, worst_case_law
 from jaxaudit.bound.lower_bound import BoundMethod
 from jaxaudit.bound.rule import OverlapRule
-from jaxaudit.bound.sequence import log_e_process
+from jaxaudit.bound.sequence import NUM_RATES, log_e_process
 from jaxaudit.checks import check_epsilon, check_integer
 from jaxaudit.design import EvidenceForm, Statistic
 
 CONFIDENCE = 0.99
 """Coverage of the intervals of the measured rates."""
-# Most sign entries or factors of an e-process that are held in memory at once, and the factors of one run.
+# Most sign entries or factors of an e-process that are held in memory at once.
 _BLOCK = 2**23
-_MIXTURE_SIZE = 33
 
 
 @dataclass(frozen=True)
@@ -62,12 +61,18 @@ class FalseAlarms:
         """The measured rate does not contradict the significance: its lower limit is not above it."""
         return self.interval[0] <= self.significance
 
+    @property
+    def holds(self) -> bool:
+        """The measured rate shows that the level holds: its upper limit is not above the significance."""
+        return self.interval[1] <= self.significance
+
     def line(self) -> str:
         """The line of the table of `Validation.text`."""
         low, high = self.interval
+        verdict = "holds" if self.holds else "consistent" if self.consistent else "TOO MANY"
         return (
             f"{self.bound:<26} {self.mechanism:<12} {self.true_epsilon:8.2f} {self.num_alarms:7d} "
-            f"{self.rate:7.4f}   {low:.4f} to {high:.4f}{'' if self.consistent else '  TOO MANY'}"
+            f"{self.rate:7.4f}   {low:.4f} to {high:.4f}   {verdict}"
         )
 
 
@@ -97,7 +102,12 @@ class Validation:
         """Everything as plain JSON types."""
         checks = [
             asdict(check)
-            | {"rate": check.rate, "interval": list(check.interval), "consistent": check.consistent}
+            | {
+                "rate": check.rate,
+                "interval": list(check.interval),
+                "consistent": check.consistent,
+                "holds": check.holds,
+            }
             for check in self.checks
         ]
         return asdict(self) | {"checks": checks, "consistent": self.consistent}
@@ -111,7 +121,12 @@ class Validation:
         )
         verdict = "consistent with" if self.consistent else "NOT consistent with"
         lines = [check.line() for check in self.checks]
-        return "\n".join([header, *lines, f"Measured false alarms are {verdict} the significance."])
+        held = sum(check.holds for check in self.checks)
+        summary = (
+            f"Measured false alarms are {verdict} the significance; "
+            f"{held} of {len(lines)} intervals are not above it."
+        )
+        return "\n".join([header, *lines, summary])
 
 
 def validate(
@@ -237,7 +252,7 @@ def _ever_rejected(
     significance: float,
 ) -> int:
     """In how many of the audits the process reaches 1/zeta after some run."""
-    blocks = _blocks(len(audits), _MIXTURE_SIZE * audits.shape[1])
+    blocks = _blocks(len(audits), NUM_RATES * audits.shape[1])
     highest = np.concatenate([log_process(audits[block]).max(axis=1) for block in blocks])
     return int((highest >= log(1 / significance)).sum())
 

@@ -5,22 +5,39 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import tyro
 
+import jaxaudit
 from jaxaudit.errors import InputError
 
+
+class Command(NamedTuple):
+    """Where a command lives, and what the list of commands says about it."""
+
+    module: str
+    name: str
+    text: str
+
+
 COMMANDS = {
-    "run": "Audit unlearning methods: train, unlearn, attack, bound, report. Start here.",
-    "plan": "Show what a design can find, before anything is trained.",
-    "design": "Write the sign vectors and rules of an audit, for training elsewhere.",
-    "bound": "Bound epsilon from scores, guesses or overlaps that were made elsewhere.",
-    "verify": "Recompute every statistical number of a report folder.",
-    "validate": "Measure how often the bounds raise a false alarm.",
-    "list": "List methods, scores, predictors and data sets.",
+    "run": Command(
+        "run", "Run", "Audit unlearning methods: train, unlearn, attack, bound, report. Start here."
+    ),
+    "plan": Command("plan", "Plan", "Show what a design can find, before anything is trained."),
+    "design": Command(
+        "design", "Design", "Write the sign vectors and rules of an audit, for training elsewhere."
+    ),
+    "bound": Command(
+        "bound", "Bound", "Bound epsilon from scores, log-ratios, guesses or overlaps made elsewhere."
+    ),
+    "verify": Command("verify", "Verify", "Recompute every statistical number of a report folder."),
+    "validate": Command("validate", "Validate", "Measure how often the bounds raise a false alarm."),
+    # A module of that name would hide the built-in in this package.
+    "list": Command("catalogue", "Catalogue", "List methods, scores, predictors and data sets."),
 }
-_DESCRIPTION = """Audits of machine unlearning.
+_DESCRIPTION = """Audits of machine unlearning. --version shows the version.
 
 Exit codes: 0 not falsified or no claim tested, 3 the claim is falsified, 4 "verify" or "validate" found a
 mismatch, 2 bad input, 1 a fault of this software."""
@@ -46,8 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     2
     """
     try:
-        # Not list(argv): once loaded, the command `list` hides the built-in in this package.
-        code: int = _parse([*(sys.argv[1:] if argv is None else argv)]).execute()
+        arguments = list(sys.argv[1:] if argv is None else argv)
+        if arguments == ["--version"]:
+            print(f"jaxaudit {jaxaudit.__version__}")
+            return 0
+        code: int = _parse(arguments).execute()
         sys.stdout.flush()
         return code
     except SystemExit as stop:  # help and usage errors of the parser
@@ -73,10 +93,11 @@ def _parse(argv: list[str]) -> Any:
     config = (tyro.conf.FlagCreatePairsOff,)
     if argv and argv[0] in COMMANDS:
         name, *options = argv
-        command = getattr(import_module(f"jaxaudit.cli.{name}"), name.capitalize())
+        entry = COMMANDS[name]
+        command = getattr(import_module(f"jaxaudit.cli.{entry.module}"), entry.name)
         return tyro.cli(command, prog=f"jaxaudit {name}", args=options, config=config)
     # Only help and the complaint about a missing or unknown command come from here.
-    choices = {name: _stand_in(text) for name, text in COMMANDS.items()}
+    choices = {name: _stand_in(entry.text) for name, entry in COMMANDS.items()}
     return tyro.extras.subcommand_cli_from_dict(
         choices, prog="jaxaudit", description=_DESCRIPTION, args=argv, config=config
     )

@@ -1,22 +1,27 @@
 """What several commands share: exit codes, output, progress of one long step, the end of an audit."""
 
 import json
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxaudit.progress import Reporter, default_reporter
-from jaxaudit.report import AuditReport
-from jaxaudit.report.folder import check_folder
+
+if TYPE_CHECKING:
+    from jaxaudit.report import AuditReport
 
 OK, FALSIFIED, MISMATCH = 0, 3, 4
-_WIDTH = 106
 
 
 def show(text: str, document: dict[str, Any], as_json: bool) -> None:
-    """Print the result: text for people, or one JSON object."""
+    """Print the result: text for people, or one JSON object.
+
+    Examples
+    --------
+    >>> show("epsilon is 2", {"epsilon": 2}, as_json=False)
+    epsilon is 2
+    """
     print(json.dumps(document, indent=1, allow_nan=False) if as_json else text)
 
 
@@ -29,18 +34,15 @@ def busy(label: str, quiet: bool) -> Iterator[None]:
 
 
 def check_out(out: Path | None, overwrite: bool) -> None:
-    """Raise unless a report can be written there, if one is wanted."""
+    """Raise unless a report can be written there, if one is wanted. See `check_folder`."""
     if out is not None:
+        from jaxaudit.report.folder import check_folder  # slow to import, and needed for reports only
+
         check_folder(out, overwrite)
 
 
-def wrapped(text: str) -> str:
-    """One paragraph at the width of the table of results."""
-    return textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
 def finish_audit(
-    report: AuditReport,
+    report: "AuditReport",
     out: Path | None,
     reporter: Reporter,
     *,
@@ -49,6 +51,8 @@ def finish_audit(
     notes: tuple[str, ...] = (),
 ) -> int:
     """Write the report folder, print the results, and return the exit code."""
+    from jaxaudit.report.table import wrapped
+
     verdicts = [(method.title, method.analysis.verdict) for method in report.methods]
     sentences = [f"{title}: {verdict.text}" for title, verdict in verdicts if verdict is not None]
     sentences += [f"note: {note}" for note in notes]

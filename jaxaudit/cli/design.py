@@ -8,6 +8,7 @@ import tyro
 
 from jaxaudit.cli.common import OK, show
 from jaxaudit.designfile import DesignFile, write_design
+from jaxaudit.errors import InputError
 from jaxaudit.spec import DesignSpec, make_design
 
 
@@ -26,6 +27,8 @@ class Design:
 
     def execute(self) -> int:
         """Carry out the command; returns the exit code."""
+        if self.export.suffix != ".npz":
+            raise InputError(f"export must be a .npz file, got {self.export}")
         design_file = make_design(self.spec)
         write_design(self.export, design_file, overwrite=self.overwrite)
         show(_next_steps(self.export, design_file), _document(self.export, design_file), self.json)

@@ -1,6 +1,6 @@
 """``jaxaudit verify``: recompute a report from its evidence."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
@@ -24,6 +24,5 @@ class Verify:
         """Carry out the command; returns the exit code."""
         with busy("verify", self.quiet):
             verification = verify(self.folder)
-        document = {"ok": verification.ok, **asdict(verification)}
-        show(verification.text(), document, self.json)
+        show(verification.text(), verification.as_dict(), self.json)
         return OK if verification.ok else MISMATCH

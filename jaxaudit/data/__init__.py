@@ -42,7 +42,7 @@ def load(
             forget_ids=groups,
             num_groups=num_groups,
             group_size=group_size,
-            num_holdout=300 if num_holdout is None else num_holdout,
+            num_holdout=num_holdout,
         )
     if not Path(name_or_path).suffix:
         raise InputError(f"data must be 'digits' or a .npz or .csv file, got {str(name_or_path)!r}")

@@ -14,7 +14,7 @@ def load_digits(
     forget_ids: Sequence[Sequence[str]] | None = None,
     num_groups: int | None = None,
     group_size: int = 1,
-    num_holdout: int = 300,
+    num_holdout: int | None = None,
 ) -> AuditData:
     """scikit-learn's digits, 8 x 8 pixels in [0, 1], flattened to 64 features, 10 classes.
 
@@ -28,10 +28,10 @@ def load_digits(
     forget_ids
         Record ids of each candidate group; excludes ``num_groups`` and ``group_size``.
     num_groups, group_size
-        Candidate groups (the paper's m; default 500) and images per group. At the defaults 997 images are
-        retained.
+        Candidate groups (the paper's m; default a third of the images, at most 500 groups) and images per
+        group. At the defaults 997 images are retained.
     num_holdout
-        Images that no run trains on.
+        Images that no run trains on, default 300.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def load_digits(
         description="scikit-learn's 1,797 handwritten digits, pixels divided by 16.",
         seed=seed,
         forget_ids=forget_ids,
-        num_groups=500 if num_groups is None and forget_ids is None else num_groups,
+        num_groups=num_groups,
         group_size=group_size,
-        num_holdout=num_holdout,
+        num_holdout=300 if num_holdout is None else num_holdout,
     )

@@ -1,6 +1,7 @@
 """A multilayer perceptron."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import jax.numpy as jnp
 from flax import linen
@@ -25,7 +26,7 @@ class Mlp(linen.Module):
         return linen.Dense(self.num_classes, kernel_init=kernel_init)(x)
 
 
-def mlp(input_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = (128, 128)) -> Model:
+def mlp(input_shape: Sequence[int], num_classes: int, hidden: Sequence[int] = (128, 128)) -> Model:
     """A ReLU network, by default with two hidden layers of 128 units.
 
     Parameters
@@ -48,5 +49,12 @@ def mlp(input_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = 
         raise InputError(
             f"num_classes must be at least 2 and hidden widths positive, got {num_classes}, {hidden}"
         )
-    model = from_linen(Mlp(tuple(hidden), num_classes), jnp.zeros((1, *input_shape)))
+    return _mlp(tuple(input_shape), num_classes, tuple(hidden))
+
+
+@lru_cache(
+    maxsize=16
+)  # the same functions for the same sizes, so that programs built on them are compiled once
+def _mlp(input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, ...]) -> Model:
+    model = from_linen(Mlp(hidden, num_classes), jnp.zeros((1, *input_shape)))
     return model._replace(description=f"MLP {'-'.join(map(str, [*input_shape, *hidden, num_classes]))}, ReLU")

@@ -47,7 +47,13 @@ def _same(stored: Any, computed: Any, path: str) -> bool:
 
 
 def same_array(stored: np.ndarray, computed: np.ndarray) -> bool:
-    """Whether an array is the recomputed one: integers exactly, floats up to rounding, NaN where NaN was."""
+    """Whether an array is the recomputed one: integers exactly, floats up to rounding, NaN where NaN was.
+
+    Examples
+    --------
+    >>> same_array(np.array([0.1 + 0.2, np.nan]), np.array([0.3, np.nan])), same_array(np.ones(2), np.ones(3))
+    (True, False)
+    """
     if stored.shape != computed.shape or stored.dtype.kind != computed.dtype.kind:
         return False
     if stored.dtype.kind != "f":

@@ -92,13 +92,18 @@ def _meaning(report: "AuditReport") -> tuple[str, ...]:
         "either does not depend on the forgotten records at all, or two different halves give two "
         "different models. The bound then says how easily this attack sees the difference; it is finite "
         "because any number of runs is.",
-        f"The verdict uses the declared method ({report.design.method}) at the full significance; the other "
-        "columns are informational. Picking the largest column afterwards would be a second look, which this "
-        "significance does not cover. Each unlearning method has a test of its own; over several of them the "
-        "chances of a false alarm add up.",
+        f"The verdict uses {_deciding(report)}; the other columns are informational. Picking the "
+        "largest column afterwards would be a second look, which this significance does not cover. Each "
+        "unlearning method has a test of its own; over several of them the chances of a false alarm add up.",
         "'Direct' counts right guesses; 'soft' adds up likelihood ratios; 'Thm 4.2' is the bound of the "
         "paper 'Auditing of Unlearning Algorithms' on the same guesses.",
     )
+
+
+def _deciding(report: "AuditReport") -> str:
+    if report.design.method == "both":
+        return "the declared methods, direct and soft, each at half the significance"
+    return f"the declared method ({report.design.method}) at the full significance"
 
 
 def _method(method: "MethodResult", report: "AuditReport") -> Section:
@@ -168,9 +173,10 @@ def _records(method: "MethodResult", report: "AuditReport") -> tuple[Block, ...]
     leakage = method.analysis.leakage
     found = (
         f"{leakage.num_recognised} of {report.design.num_groups} groups are recognised at a false-discovery "
-        f"rate of {leakage.false_discovery_rate:g}. The best recognised are below; beyond that number they "
-        "are no more than chance would show. Log-odds: the attacker's evidence for the true membership, in "
-        "nats, over all audited runs; it assumes Gaussian scores, so very large values are exaggerated."
+        f"rate of {leakage.false_discovery_rate:g}. The surest are below. A group after that number is not "
+        "recognised, which does not mean that it was forgotten. Log-odds: the attacker's evidence for the "
+        "true membership, in nats, over all audited runs; it assumes Gaussian scores, so very large values "
+        "are exaggerated."
     )
     rows = tuple(
         (

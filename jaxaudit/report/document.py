@@ -111,13 +111,25 @@ def _leakage_document(analysis: "Analysis", record_ids: tuple[tuple[str, ...], .
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write a document as indented UTF-8 JSON without non-standard numbers."""
+    """Write a document as indented UTF-8 JSON without non-standard numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_json(Path(folder) / "report.json", {"epsilon": 1.5})
+    ...     read_json(Path(folder) / "report.json")
+    {'epsilon': 1.5}
+    """
     text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a document back. Raises `InputError` if the file is missing, damaged or not an object."""
+    """Read a document back. Raises `InputError` if the file is missing, damaged or not an object.
+
+    See `write_json`.
+    """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -52,18 +52,28 @@ def check_folder(folder: Path, overwrite: bool = False) -> None:
     ------
     InputError
         As `save_report`, and if the folder cannot be created or written into.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as taken:
+    ...     check_folder(Path(taken) / "new")
+    ...     _ = (Path(taken) / "thesis.tex").write_text("")
+    ...     check_folder(Path(taken), overwrite=True)
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: report folder ... is not overwritten: thesis.tex is not part of a report
     """
     parent = next(path for path in folder.resolve().parents if path.exists())
     try:  # permissions, read-only disks and special folders all show only when something is written
         tempfile.TemporaryDirectory(dir=parent).cleanup()
     except OSError as error:
-        raise InputError(f"report folder {folder} cannot be written: {error}") from error
+        raise InputError(f"report folder {folder} cannot be written: {error.strerror}") from error
     if folder.exists() and not folder.is_dir():
         raise InputError(f"report folder {folder} exists and is not a folder")
     present = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
     if present and not overwrite:
         raise InputError(
-            f"report folder {folder} exists and is not empty; choose another or allow overwriting"
+            f"report folder {folder} exists and is not empty; choose another or use --overwrite (overwrite=True)"
         )
     foreign = sorted(present - REPORT_FILES)
     if foreign:
@@ -82,5 +92,13 @@ def _write_files(report: "AuditReport", folder: Path) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """SHA-256 of a file, in hexadecimal.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "empty").write_bytes(b"")
+    ...     file_digest(Path(folder) / "empty")[:8]
+    'e3b0c442'
+    """
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -63,8 +63,7 @@ class MethodResult:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[^/\s]+", self.name):
-            raise InputError(f"method name must be non-empty without slashes or spaces, got {self.name!r}")
+        check_method_name(self.name)
         for field in _MEASURED:
             value = getattr(self, field)
             if value is not None and not np.isfinite(value):
@@ -103,13 +102,24 @@ class AuditReport:
     data
         Name, sizes and fingerprint of the data set. Plain JSON types.
     provenance
-        Versions, platform, command, date, score definition. Plain JSON types.
+        Versions, platform, date, score definition. Plain JSON types.
     record_ids
         Ids of the records of each candidate group, or ``None``: a group is then called by its number.
     registered
-        Whether a design file was written before the runs were made.
+        Whether a design file was handed in with runs made elsewhere; its hash is ``spec["design_sha256"]``.
     timings
-        Seconds of each stage.
+        What the audit cost: seconds of its stages, runs at once, bytes of memory; ``None`` if unknown.
+
+    Examples
+    --------
+    >>> from jaxaudit.external import audit_scores
+    >>> signs = np.random.default_rng(0).permuted(np.tile([1, -1], (30, 10)), axis=1)
+    >>> scores = 3.0 * signs + np.sin(np.arange(600)).reshape(30, 20)
+    >>> report = audit_scores(CalibrationRuns(signs[:20], scores[:20]), AuditedRuns(signs[20:], scores[20:]))
+    >>> print(report.table().splitlines()[0])
+    method  eps direct*  eps soft     Thm 4.2  ceiling  overlap  accuracy in %      verdict
+    >>> report.as_dict()["methods"][0]["name"]
+    'scores'
     """
 
     methods: tuple[MethodResult, ...]
@@ -120,7 +130,7 @@ class AuditReport:
     provenance: dict[str, Any]
     record_ids: tuple[tuple[str, ...], ...] | None
     registered: bool
-    timings: dict[str, float]
+    timings: dict[str, float | None]
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]
@@ -133,7 +143,7 @@ class AuditReport:
             )
 
     def table(self) -> str:
-        """The results as plain text for a terminal of 110 columns."""
+        """The results as plain text for a terminal."""
         return report_table(self)
 
     def as_dict(self) -> dict[str, Any]:
@@ -143,3 +153,17 @@ class AuditReport:
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
         """Write the report folder and return its path; see `jaxaudit.report.folder.save_report`."""
         return save_report(self, Path(folder), overwrite)
+
+
+def check_method_name(name: str) -> None:
+    """Raise unless the name can be part of a path in the evidence file.
+
+    Examples
+    --------
+    >>> check_method_name("my method")
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: method name must be non-empty without slashes or spaces, got 'my method'
+    """
+    if not re.fullmatch(r"[^/\s]+", name):
+        raise InputError(f"method name must be non-empty without slashes or spaces, got {name!r}")

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from jaxaudit.report.results import AuditReport, MethodResult
 
 _METHOD_WIDTH = 18
-_TERMINAL_WIDTH = 106
+_TERMINAL_WIDTH = 106  # of the table
 
 
 def number(value: float) -> str:
@@ -36,7 +36,13 @@ def short(value: float) -> str:
 
 
 def verdict_word(verdict: "Verdict | None") -> str:
-    """The verdict in two or three words."""
+    """The verdict in two or three words.
+
+    Examples
+    --------
+    >>> verdict_word(None)
+    'no claim'
+    """
     if verdict is None:
         return "no claim"
     if verdict.falsified:
@@ -90,11 +96,24 @@ def footnote(report: "AuditReport") -> str:
 def report_table(report: "AuditReport") -> str:
     """The results as plain text: one row per method, then what must be noted."""
     lines = _grid([*header_rows(report)], [row(method) for method in report.methods])
-    lines += textwrap.wrap(footnote(report), _TERMINAL_WIDTH)
+    lines.append(wrapped(footnote(report), indent=""))
     for method in report.methods:
-        for note in method.analysis.notes:
-            lines += textwrap.wrap(f"{method.title}: {note}", _TERMINAL_WIDTH, subsequent_indent="  ")
+        lines += [wrapped(f"{method.title}: {note}") for note in method.analysis.notes]
     return "\n".join(lines)
+
+
+def wrapped(text: str, indent: str = "  ") -> str:
+    """One paragraph at the width of the table; lines after the first are indented.
+
+    Examples
+    --------
+    >>> print(wrapped("note: " + 20 * "every word stays whole; "))
+    note: every word stays whole; every word stays whole; every word stays whole; every word stays whole;
+      every word stays whole; ...
+    """
+    return textwrap.fill(
+        text, _TERMINAL_WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _grid(header: list[list[str]], rows: list[list[str]]) -> list[str]:

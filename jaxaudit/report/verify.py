@@ -14,7 +14,7 @@ from jaxaudit.report.compare import differences, same_array
 from jaxaudit.report.document import SCHEMA_VERSION, plain, read_json, statistics_document
 from jaxaudit.report.evidence_file import Evidence, read_evidence
 from jaxaudit.report.folder import DOCUMENT, EVIDENCE, file_digest
-from jaxaudit.scored import AuditedRuns, CalibrationRuns
+from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_unique
 
 Arrays = dict[str, np.ndarray]
 _MAX_DIFFERENCES = 5
@@ -71,6 +71,19 @@ def verify(folder: str | Path) -> Verification:
     ------
     InputError
         If a file is missing or damaged, so that nothing can be compared.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from jaxaudit.external import audit_scores
+    >>> signs = np.random.default_rng(0).permuted(np.tile([1, -1], (30, 10)), axis=1)
+    >>> report = audit_scores(
+    ...     CalibrationRuns(signs[:20], np.sin(1.0 * np.arange(400)).reshape(20, 20)),
+    ...     AuditedRuns(signs[20:], np.sin(2.0 * np.arange(200)).reshape(10, 20)),
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     verify(report.save(Path(folder) / "report")).ok
+    True
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -130,6 +143,7 @@ def _all_checks(folder: Path, document: dict[str, Any], evidence: Evidence) -> I
     for name, arrays in evidence.methods.items():
         for check in _method_checks(design, claim, record_ids, arrays, methods[name]):
             yield Check(f"{name}: {check.name}", check.ok, check.detail)
+    yield _check_noise(evidence.methods)
 
 
 def _check_files(folder: Path, document: dict[str, Any]) -> Check:
@@ -152,7 +166,6 @@ def _method_checks(
         return
     yield _check_balance(arrays)
     yield _check_run_ids(arrays, stated)
-    yield _check_noise(arrays)
     try:
         calibration, audited = _scored_runs(arrays)
         analysis = analyse(design, calibration, audited, claim)
@@ -204,23 +217,34 @@ def _check_balance(arrays: Arrays) -> Check:
 
 def _check_run_ids(arrays: Arrays, stated: dict[str, Any]) -> Check:
     ids = np.concatenate([arrays["calibration_run_ids"], arrays["run_ids"]])
-    values, counts = np.unique(ids, return_counts=True)
-    problems = [f"run id {value} is there {count} times" for value, count in zip(values, counts) if count > 1]
+    problems = []
+    try:
+        check_unique("run ids", ids)
+    except InputError as error:
+        problems.append(str(error))
     for name in ("calibration_run_ids", "run_ids"):
         problems += differences(stated.get(name), plain(arrays[name]), name)
     return _check("run ids", problems, "calibration and audited runs are disjoint")
 
 
-def _check_noise(arrays: Arrays) -> Check:
-    if "noise_keys" not in arrays:
+def _check_noise(methods: dict[str, Arrays]) -> Check:
+    """Methods may not share noise either: every key of every method is used once."""
+    made_here = {name: arrays for name, arrays in methods.items() if "noise_keys" in arrays}
+    found: list[tuple[int, ...]] = []
+    for name, arrays in made_here.items():
+        runs = arrays["calibration_run_ids"].size + arrays["run_ids"].size
+        keys = arrays["noise_keys"]
+        if keys.ndim == 0 or len(keys) != runs:
+            problem = f"noise_keys of {name} has shape {keys.shape}, but there are {runs} runs"
+            return Check("noise keys", False, problem)
+        found += map(tuple, keys.reshape(runs, -1).tolist())
+    if not made_here:
         return Check("noise keys", True, "none stored: the runs were made elsewhere")
-    runs = len(arrays["calibration_run_ids"]) + len(arrays["run_ids"])
-    keys = arrays["noise_keys"]
-    if keys.ndim == 0 or len(keys) != runs:
-        return Check("noise keys", False, f"noise_keys has shape {keys.shape}, but there are {runs} runs")
-    repeated = runs - len(np.unique(keys.reshape(runs, -1), axis=0))
+    repeated = len(found) - len(set(found))
     return _check(
-        "noise keys", [f"{repeated} are repeated"] if repeated else [], f"{runs} keys, none repeated"
+        "noise keys",
+        [f"{repeated} are repeated"] if repeated else [],
+        f"{len(found)} keys of {len(made_here)} methods, none repeated",
     )
 
 

@@ -20,6 +20,7 @@ from jaxaudit.unlearn.registry import (
     build_methods,
     select_methods,
 )
+from jaxaudit.unlearn.release_noise import release_noise
 from jaxaudit.unlearn.retain_finetune import retain_finetune
 from jaxaudit.unlearn.retrain import exact_retraining, no_unlearning
 
@@ -39,6 +40,7 @@ __all__ = [
     "exact_retraining",
     "gradient_ascent",
     "no_unlearning",
+    "release_noise",
     "repeat",
     "retain_finetune",
     "select_methods",

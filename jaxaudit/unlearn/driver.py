@@ -15,7 +15,7 @@ class RunInput(NamedTuple):
     """What differs between runs."""
 
     key: Key[Array, ""]
-    """The run's noise key."""
+    """The run's noise key for this stage."""
     params: Params
     """Where this stage starts."""
     forget: Int[Array, " forget"]
@@ -32,7 +32,7 @@ class SharedInput(NamedTuple):
 
 
 @lru_cache(maxsize=128)
-def stage_loop(stage: Unlearner, index: int) -> Loop:
+def stage_loop(stage: Unlearner) -> Loop:
     """One stage as a loop over its updates; the carry is the stage's state.
 
     ``per_run`` is a `RunInput`, ``shared`` a `SharedInput`. Update ``t`` gets batch ``t`` of the retain and of the
@@ -42,8 +42,6 @@ def stage_loop(stage: Unlearner, index: int) -> Loop:
     ----------
     stage
         The unlearner.
-    index
-        Its place in the composition; it keeps the noise of equal stages apart.
     """
 
     def init(run: RunInput, shared: SharedInput) -> Any:
@@ -57,6 +55,6 @@ def stage_loop(stage: Unlearner, index: int) -> Loop:
         return stage.update(_stage_key(run, step + 1), state, batch)[0]
 
     def _stage_key(run: RunInput, number: Any) -> Key[Array, ""]:
-        return jax.random.fold_in(jax.random.fold_in(run.key, index), number)
+        return jax.random.fold_in(run.key, number)
 
     return Loop(init, body, stage.num_updates)

@@ -63,16 +63,18 @@ def _settings(sgd: SgdSpec, num_examples: int) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=8)  # one object for all methods that end with it, so that it is compiled once
+@lru_cache(maxsize=16)  # one object for all methods that end with it, so that it is compiled once
 def _finetune(problem: Problem) -> Unlearner:
     return retain_finetune(problem.loss_fn, **_settings(problem.spec.finetune, problem.num_retain))
 
 
+@lru_cache(maxsize=16)
 def _ascent_then_finetune(problem: Problem) -> Stages:
     ascent = gradient_ascent(problem.loss_fn, **_settings(problem.spec.ascent, problem.num_forget))
     return then(ascent, _finetune(problem))
 
 
+@lru_cache(maxsize=16)
 def _retraining(problem: Problem) -> Unlearner:
     return exact_retraining(problem.loss_fn, **_settings(problem.training, problem.num_retain))
 
@@ -135,7 +137,7 @@ def select_methods(names: tuple[str, ...]) -> tuple[MethodEntry, ...]:
     unknown = [name for name in names if name not in METHODS]
     if unknown or not names:
         raise InputError(
-            f"methods must be all, or some of {', '.join(METHODS)}; got {', '.join(unknown) or 'none'}"
+            f"methods must be all, or some of {', '.join(METHODS)}; got {', '.join(unknown) or 'no name'}"
         )
     if len(set(names)) < len(names):
         raise InputError(f"methods must not repeat, got {', '.join(names)}")

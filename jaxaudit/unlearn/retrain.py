@@ -1,5 +1,7 @@
 """The two ends of the scale: exact retraining, and doing nothing."""
 
+from functools import lru_cache
+
 import jax.numpy as jnp
 import optax
 
@@ -42,6 +44,7 @@ def exact_retraining(
     )
 
 
+@lru_cache(maxsize=1)
 def no_unlearning() -> Unlearner:
     """Return the trained model as it is: what an audit must catch.
 

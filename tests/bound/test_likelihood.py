@@ -7,9 +7,11 @@ import time
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy.special import logsumexp
+from scipy.stats import binom
 
 from jaxaudit.bound.counts import log_num_sign_vectors
-from jaxaudit.bound.likelihood import joint_log_evidence, log_evidence
+from jaxaudit.bound.likelihood import direction_p_value, joint_log_evidence, log_evidence
 from jaxaudit.errors import InputError
 
 
@@ -114,6 +116,61 @@ def test_joint_evidence_is_batchwise_evidence_when_likelihoods_factorise():
     assert joint_log_evidence(np.array([[1e6, -1e6]]), np.array([1])) == pytest.approx(-2e6)
 
 
+# The direction
+
+
+def direction_evidence(log_ratios, signs):
+    """Average over the temperatures of the product over runs, from the definition by enumeration."""
+    candidates = all_signs(signs.shape[1])
+    deviations = np.abs(log_ratios - np.median(log_ratios, axis=1, keepdims=True))
+    scaled = -log_ratios / deviations.mean()
+    log_products = []
+    for temperature in np.logspace(-2, 2, 9):
+        scores = temperature * scaled @ (candidates == 1).T
+        right = temperature * (scaled * (signs == 1)).sum(axis=1)
+        log_products.append((right - logsumexp(scores, axis=1) + np.log(len(candidates))).sum())
+    return np.exp(log_products).mean()
+
+
+@pytest.mark.parametrize("num_groups", [2, 5, 6])
+def test_direction_p_value_equals_its_definition_and_is_exactly_valid(num_groups):
+    """Over all sign vectors of two runs whose log-ratios know nothing."""
+    candidates = all_signs(num_groups)
+    log_ratios = 3 * np.random.default_rng(5).normal(size=(2, num_groups)) + 100.0
+    pairs = [np.stack(pair) for pair in itertools.product(candidates, repeat=2)]
+    p_values = np.array([direction_p_value(log_ratios, pair) for pair in pairs])
+    evidence = np.array([direction_evidence(log_ratios, pair) for pair in pairs])
+    np.testing.assert_allclose(p_values, np.minimum(1, 1 / evidence), rtol=1e-9)
+    assert evidence.mean() == pytest.approx(1, rel=1e-9)
+    for level in p_values:
+        assert (p_values <= level).mean() <= level
+
+
+def test_direction_of_real_ratios_is_seen_at_any_scale():
+    rng = np.random.default_rng(6)
+    signs = random_signs(rng, 10, 100)
+    right = signs + rng.normal(size=signs.shape)
+    for scale in (1e-310, 1e-6, 1.0, 1e200):
+        assert direction_p_value(scale * right, signs) == 1.0
+        assert direction_p_value(-scale * right, signs) < 1e-20
+    sparse = 0.1 * rng.normal(size=signs.shape)
+    sparse[:, :5] = -20 * signs[:, :5]
+    assert direction_p_value(sparse, signs) < 1e-6
+    assert direction_p_value(-sparse, signs) == 1.0
+    assert direction_p_value(np.zeros(100), signs[0]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("draw", ["normal", "standard_cauchy"])
+def test_direction_of_noise_keeps_the_level(draw):
+    rng = np.random.default_rng(7)
+    p_values = np.array(
+        [direction_p_value(getattr(rng, draw)(size=(3, 8)), random_signs(rng, 3, 8)) for _ in range(500)]
+    )
+    for level in (0.2, 0.05, 0.01):
+        assert binom.sf((p_values <= level).sum() - 1, 500, level) > 0.001
+    assert np.median(p_values) > 0.5
+
+
 SIGNS = np.array([[1, -1], [-1, 1]])
 
 
@@ -144,6 +201,11 @@ SIGNS = np.array([[1, -1], [-1, 1]])
         (
             lambda: log_evidence(np.zeros(2), SIGNS[0], math.nan),
             "temperature must be a finite number, got nan",
+        ),
+        (lambda: direction_p_value(np.array([0, np.nan]), SIGNS[0]), "log_ratios must be finite .* got nan"),
+        (
+            lambda: direction_p_value(np.zeros((2, 3)), SIGNS),
+            r"log_ratios must have the shape of signs, \(2, 2\), got \(2, 3\)",
         ),
         (
             lambda: joint_log_evidence(np.array([[0, -np.inf]]), np.array([0])),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from jaxaudit.bound.law import worst_case_law
 from jaxaudit.bound.lower_bound import epsilon_lower_bound, p_value, predicted_epsilon
@@ -111,14 +112,20 @@ TWO_LEVEL = [
 ]
 
 
+def law_of_sum(pmf, num_runs):
+    """The likely values of the sum of independent overlaps, and their probabilities."""
+    transform = np.fft.rfft(pmf, num_runs * (len(pmf) - 1) + 1)
+    sums = np.fft.irfft(transform**num_runs, num_runs * (len(pmf) - 1) + 1)
+    totals = np.flatnonzero(sums > 1e-7)
+    return totals, sums[totals]
+
+
 @pytest.mark.parametrize("numbers", TWO_LEVEL, ids=str)
 def test_exact_law_of_the_bound_for_the_worst_case_mechanism(numbers):
     """The overlaps of the mechanism that attains the direct bound follow its law, so all is known exactly."""
     num_groups, num_guesses, num_runs, epsilon, delta, rejection, by_direct, by_paper = numbers
     pmf = np.exp(worst_case_law(num_groups, num_guesses, epsilon, delta).log_pmf)
-    transform = np.fft.rfft(pmf, num_runs * num_guesses + 1)
-    sums = np.fft.irfft(transform**num_runs, num_runs * num_guesses + 1)
-    totals = np.flatnonzero(sums > 1e-7)
+    totals, weights = law_of_sum(pmf, num_runs)
     design = {"num_groups": num_groups, "num_guesses": num_guesses}
 
     def bounds(method):
@@ -129,15 +136,63 @@ def test_exact_law_of_the_bound_for_the_worst_case_mechanism(numbers):
         return np.array([result.epsilon for result in results])
 
     direct = bounds("direct")
-    assert sums[totals[direct > epsilon]].sum() == pytest.approx(rejection, abs=5.1e-4)
+    assert weights[direct > epsilon].sum() == pytest.approx(rejection, abs=5.1e-4)
     half_digit = 5.1e-3 if epsilon == 80 else 5.1e-4
-    assert sums[totals] @ direct == pytest.approx(by_direct, abs=half_digit)
+    assert weights @ direct == pytest.approx(by_direct, abs=half_digit)
     if by_paper is not None:
         paper = bounds("theorem-4.2")
-        assert sums[totals] @ paper == pytest.approx(by_paper, abs=0.051 if epsilon == 80 else 5.1e-4)
-        assert sums[totals[paper > epsilon]].sum() == pytest.approx(
-            0.0 if epsilon != 3 else 0.008, abs=5.1e-4
+        assert weights @ paper == pytest.approx(by_paper, abs=0.051 if epsilon == 80 else 5.1e-4)
+        assert weights[paper > epsilon].sum() == pytest.approx(0.0 if epsilon != 3 else 0.008, abs=5.1e-4)
+
+
+# m, r, true epsilon; mean of the direct bound after 10, 30, 100 runs: exact, and of some hundred simulated audits.
+DECLARED_RUNS = [
+    (6, 6, 3.0, (2.551, 2.779, 2.880), (2.54, 2.77, 2.87)),
+    (45, 40, 2.0, (1.320, 1.604, 1.778), (1.31, 1.62, 1.79)),
+    (400, 100, 10.0, (9.408, 9.696, 9.854), (9.36, 9.67, 9.84)),
+]
+
+
+@pytest.mark.parametrize(("num_groups", "num_guesses", "epsilon", "exact", "simulated"), DECLARED_RUNS)
+def test_mean_bound_of_declared_runs(num_groups, num_guesses, epsilon, exact, simulated):
+    pmf = np.exp(worst_case_law(num_groups, num_guesses, epsilon).log_pmf)
+    for num_runs, mean, other in zip((10, 30, 100), exact, simulated, strict=True):
+        totals, weights = law_of_sum(pmf, num_runs)
+        nodes = totals[:: max(1, len(totals) // 60)]
+        results = (
+            epsilon_lower_bound(
+                runs_with_mean(t / num_runs, num_runs), num_groups=num_groups, num_guesses=num_guesses
+            )
+            for t in nodes
         )
+        bounds = np.interp(totals, nodes, [result.epsilon for result in results])
+        assert weights @ bounds == pytest.approx(mean, abs=1.1e-3)
+        spread = np.sqrt(weights @ (bounds - mean) ** 2)
+        # Three standard errors of the mean of 400 audits, and the rounding of the last digit.
+        assert abs(mean - other) < 3 * spread / np.sqrt(400) + 0.005
+
+
+def test_randomised_response_on_the_sign_vectors_of_six_groups():
+    """The true one of 20 comes out with probability e^3 / (e^3 + 19), all others equally often."""
+    hit = exp(3) / (exp(3) + 19)
+    pmf = np.array([1, 0, 9, 0, 9, 0, 0]) * (1 - hit) / 19
+    pmf[6] = hit
+    totals, weights = law_of_sum(pmf, 100)
+    design = {"num_groups": 6, "num_guesses": 6}
+
+    def mean_bound(method):
+        runs = (runs_with_mean(t / 100, 100) for t in totals)
+        return weights @ [epsilon_lower_bound(each, **design, method=method).epsilon for each in runs]
+
+    assert log(20 * hit) == pytest.approx(2.33, abs=0.001)
+    assert mean_bound("direct") == pytest.approx(1.57, abs=0.005)
+    assert mean_bound("theorem-4.2") == pytest.approx(0.32, abs=0.005)
+    hits = np.arange(20, 85)
+    tails = [
+        epsilon_lower_bound([6] * k + [0] * (100 - k), **design, statistic="tail", threshold=6).epsilon
+        for k in hits
+    ]
+    assert binom.pmf(hits, 100, hit) @ tails == pytest.approx(2.14, abs=0.005)
 
 
 def designs_and_overlaps():

@@ -77,20 +77,69 @@ def test_monotone_in_errors_delta_and_significance():
         assert here.epsilon <= bound(100 - errors, errors, 5, 95, significance=0.1).epsilon
 
 
+# Two unlearned models
+
+
+def test_two_unlearned_models_bound_twice_epsilon():
+    hits = {"hits": 900, "misses": 100, "alarms": 50, "rejections": 950}
+    reference, unlearned = bound(**hits), bound(**hits, compare="unlearned")
+    assert (reference.compare, reference.epsilon_ldp) == ("reference", None)
+    assert (unlearned.compare, unlearned.epsilon_ldp) == ("unlearned", 2 * unlearned.epsilon)
+    assert unlearned.epsilon_ldp == pytest.approx(reference.epsilon, rel=1e-12)
+    assert unlearned.ceiling == pytest.approx(reference.ceiling / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("errors", [(0, 0), (5, 40), (40, 5), (200, 3), (500, 500)])
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-4, 0.01, 0.2, 0.9])
+def test_two_unlearned_models_against_a_grid(errors, delta):
+    misses, alarms = errors
+    grid = np.linspace(0, 6, 600_001)
+    result = bound(1000 - misses, misses, alarms, 1000 - alarms, delta=delta, compare="unlearned")
+    room = 1 - (1 + np.exp(grid)) * delta
+    fn, fp = result.false_negative_upper, result.false_positive_upper
+    # Every epsilon at which equation (3), with delta' in the place of delta, is at least 2 epsilon.
+    rejected = np.maximum((room - fp) / fn, (room - fn) / fp) >= np.exp(2 * grid)
+    largest = grid[rejected].max(initial=0.0)
+    assert result.epsilon == pytest.approx(largest, abs=1.01e-5)
+    assert (result.epsilon > 0) == rejected[0]
+    assert not rejected[-1]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (0.5, 0.03)])
+def test_coverage_between_two_unlearned_models_by_enumeration(epsilon, delta):
+    # The extreme pair: 1 - FN = e^epsilon' FP + delta', and the same exchanged.
+    delta_ldp, draws = (1 + math.exp(epsilon)) * delta, 30
+    error = (1 - delta_ldp) / (1 + math.exp(2 * epsilon))
+    pmf = binom.pmf(np.arange(draws + 1), draws, error)
+
+    def false_alarm(compare):
+        return sum(
+            pmf[misses] * pmf[alarms]
+            for misses, alarms in itertools.product(range(draws + 1), repeat=2)
+            if bound(draws - misses, misses, alarms, draws - alarms, delta=delta, compare=compare).epsilon
+            > epsilon
+        )
+
+    assert 0.001 < false_alarm("unlearned") <= 0.05
+    assert false_alarm("reference") > 0.1
+
+
 # The threshold
 
 
-def test_threshold_is_the_best_of_all_cuts():
+@pytest.mark.parametrize("compare", ["reference", "unlearned"])
+def test_threshold_is_the_best_of_all_cuts(compare):
     rng = np.random.default_rng(0)
     for shift, delta in [(0.5, 0.0), (2.0, 0.02), (-1.0, 0.0)]:
         # Rounded: with ties.
         positive, negative = np.round(rng.normal(shift, 1, 60), 1), np.round(rng.normal(0, 1, 50), 1)
         everything = np.append(positive, negative)
-        result = optimised_pairwise_epsilon(positive, negative, positive, negative, delta=delta)
+        options = {"delta": delta, "compare": compare}
+        result = optimised_pairwise_epsilon(positive, negative, positive, negative, **options)
 
-        def at(cut, positive=positive, negative=negative, delta=delta):
+        def at(cut, positive=positive, negative=negative, options=options):
             hits, alarms = (positive >= cut).sum(), (negative >= cut).sum()
-            return bound(hits, 60 - hits, alarms, 50 - alarms, delta=delta).epsilon
+            return bound(hits, 60 - hits, alarms, 50 - alarms, **options).epsilon
 
         assert result.epsilon == max(at(cut) for cut in [*everything, math.inf])
         assert result.epsilon == at(result.threshold)
@@ -162,6 +211,14 @@ def test_audit_of_the_gaussian_mechanism(epsilon, optimised, baseline, spread, b
         (lambda: bound(5, 0.5, 5, 5), "false_negatives must be an integer of at least 0, got 0.5"),
         (lambda: bound(5, 5, 5, 5, delta=1), r"delta must be in \[0, 1\), got 1.0"),
         (lambda: bound(5, 5, 5, 5, significance=1.5), r"significance must be in \(0, 1\), got 1.5"),
+        (
+            lambda: bound(5, 5, 5, 5, compare="both"),
+            "compare must be one of reference, unlearned, got 'both'",
+        ),
+        (
+            lambda: optimised_pairwise_epsilon([0, 1], [0, 1], [0, 1], [0, 1], compare="both"),
+            "compare must be one of reference, unlearned, got 'both'",
+        ),
         (lambda: scored([0, math.nan], [0, 1]), "calibration_positive must be finite, got nan at draw 1"),
         (lambda: scored([0, 1], [math.inf, 1]), "calibration_negative must be finite, got inf at draw 0"),
         (lambda: scored([0], [1, 2]), r"calibration_positive must be at least 2 scores .*, got shape \(1,\)"),

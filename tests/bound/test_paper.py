@@ -6,14 +6,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from jaxaudit.bound import paper
-from jaxaudit.bound.statistics import Evidence
+from jaxaudit.bound.statistics import OverlapSummary
 
 DESIGNS = [(6, 6), (9, 8), (7, 4), (20, 10)]
 
 
-def evidence(statistic, value, num_guesses, num_runs=10):
+def summary(statistic, value, num_guesses, num_runs=10):
     most = num_guesses * (num_runs if statistic == "mean" else 1)
-    return Evidence(statistic, num_runs, value, most)
+    return OverlapSummary(statistic, num_runs, value, most)
 
 
 @pytest.mark.parametrize(("num_groups", "num_guesses"), DESIGNS)
@@ -32,9 +32,7 @@ def test_bounds_equal_their_formula(num_groups, num_guesses, epsilon, delta, exa
     overlaps = np.arange(num_guesses + 1)
     for v in range(num_guesses + 1):
         median = np.log(comb(10, 5)) + 5 * logsumexp(log_pi[v:])
-        result = paper.log_p_value(
-            evidence("median", v, num_guesses), num_groups, num_guesses, epsilon, delta
-        )
+        result = paper.log_p_value(summary("median", v, num_guesses), num_groups, num_guesses, epsilon, delta)
         assert result == pytest.approx(min(median, 0), abs=1e-10)
     for total in (0, 5 * num_guesses, 7 * num_guesses, 9 * num_guesses + 1):
 
@@ -43,14 +41,14 @@ def test_bounds_equal_their_formula(num_groups, num_guesses, epsilon, delta, exa
 
         mean = minimize_scalar(exponent, bounds=(0, 50), method="bounded", options={"xatol": 1e-9}).fun
         result = paper.log_p_value(
-            evidence("mean", total, num_guesses), num_groups, num_guesses, epsilon, delta
+            summary("mean", total, num_guesses), num_groups, num_guesses, epsilon, delta
         )
         assert result == pytest.approx(min(mean, 0), abs=1e-6)
 
 
 def test_perfect_mean_is_the_limit_of_a_large_rate():
-    nearly = paper.log_p_value(evidence("mean", 10**6 * 60 - 1, 60, 10**6), 100, 60, 1.0)
-    perfect = paper.log_p_value(evidence("mean", 10**6 * 60, 60, 10**6), 100, 60, 1.0)
+    nearly = paper.log_p_value(summary("mean", 10**6 * 60 - 1, 60, 10**6), 100, 60, 1.0)
+    perfect = paper.log_p_value(summary("mean", 10**6 * 60, 60, 10**6), 100, 60, 1.0)
     assert perfect == pytest.approx(nearly, rel=1e-5)
     assert perfect < nearly
 

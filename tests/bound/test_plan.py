@@ -4,12 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import binomtest
 
 from jaxaudit.bound.counts import log_num_sign_vectors
-from jaxaudit.bound.law import sample, worst_case_law
+from jaxaudit.bound.law import OverlapLaw, null_law, sample, worst_case_law
 from jaxaudit.bound.lower_bound import epsilon_lower_bound, p_value
 from jaxaudit.bound.plan import plan
+from jaxaudit.bound.rule import OverlapRule
 from jaxaudit.errors import InputError
 
 DESIGN = {"num_groups": 45, "num_guesses": 40, "num_runs": 10}
@@ -58,7 +60,15 @@ def test_limits_of_the_design():
     assert outlook.chance_mean_overlap == 5
     assert outlook.log_num_sign_vectors == pytest.approx(np.log(184756))
     assert outlook.soft_ceiling == pytest.approx(log_num_sign_vectors(20) - np.log(50) / 5, rel=1e-9)
-    assert outlook.ceiling < outlook.log_num_sign_vectors
+    assert outlook.soft_ceiling < outlook.log_num_sign_vectors
+
+
+def test_counted_guesses_exceed_the_limit_of_soft_evidence():
+    """r right guesses in every run: 1 - e^-eps 19/20 = 0.05^(1/500)."""
+    outlook = plan(num_groups=6, num_guesses=6, num_runs=500)
+    assert outlook.ceiling == pytest.approx(np.log(0.95 / (1 - 0.05 ** (1 / 500))), rel=1e-9)
+    assert outlook.ceiling > 5 > outlook.log_num_sign_vectors > outlook.soft_ceiling
+    assert "limit of soft evidence, many runs (log M')" in outlook.text()
 
 
 def test_a_design_that_can_show_nothing():
@@ -150,6 +160,43 @@ def test_power_grows_with_runs_and_shrinks_with_the_claim():
     assert falsification(5, 1.0) < falsification(10, 1.0) < falsification(20, 1.0)
     assert falsification(10, 0.5) > falsification(10, 1.0) > falsification(10, 1.9) > 0.01
     assert falsification(10, 50.0) == 0.0
+
+
+def test_another_number_of_guesses_or_statistic_may_see_more():
+    def falsification(num_groups, num_guesses, true_epsilon, claim_epsilon, statistic="mean"):
+        return plan(
+            num_groups=num_groups,
+            num_guesses=num_guesses,
+            num_runs=10,
+            statistic=statistic,
+            true_epsilon=true_epsilon,
+            claim_epsilon=claim_epsilon,
+        ).power.falsification
+
+    assert falsification(500, 2, 10.0, 3.0) == 0
+    assert falsification(500, 20, 10.0, 3.0) > 0.999
+    assert falsification(45, 40, 2.0, 1.0) < falsification(45, 40, 2.0, 1.0, "median")
+    text = plan(**DESIGN, true_epsilon=2.0).text()
+    assert "If the true epsilon is 2, at most (another number of guesses or statistic may see more):" in text
+
+
+def test_no_mechanism_that_meets_the_claim_has_more_power():
+    """Laws whose ratio to chance stays within e^-eps and e^eps, from slowly rising ones to a step."""
+    rule = OverlapRule(12, 8, 6)
+    critical = rule.critical_value(0.5)
+    power = plan(num_groups=12, num_guesses=8, num_runs=6, true_epsilon=1.5, claim_epsilon=0.5).power
+    chance = np.exp(null_law(12, 8).log_pmf)
+    others = []
+    for slope in np.geomspace(0.05, 20, 30):
+
+        def log_mass(shift, slope=slope):
+            return np.log(chance) + np.clip(slope * np.arange(9) + shift, -1.5, 1.5)
+
+        shift = brentq(lambda x, log_mass=log_mass: np.exp(log_mass(x)).sum() - 1, -200, 10)
+        log_pmf = log_mass(shift)
+        others.append(rule.tail_probabilities(OverlapLaw(log_pmf, log_pmf, log_pmf, log_pmf))[critical])
+    assert max(others) == pytest.approx(power.falsification, rel=1e-9)
+    assert others[0] < 0.05
 
 
 def test_json_and_text():

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from jaxaudit.bound.counts import log_overlap_counts
 from jaxaudit.bound.law import null_law, odds_law, worst_case_law
 from jaxaudit.bound.statistics import (
-    Evidence,
+    OverlapSummary,
     check_statistic,
     log_choose,
     log_count_tail,
@@ -145,16 +145,16 @@ def test_median_event_never_exceeds_its_bound(num_runs):
     probabilities = pmf[outcomes].prod(axis=1)
     for v in range(5):
         reached = np.array([summarise(row, 4, "median").value >= v for row in outcomes])
-        bound = np.exp(log_p_value(null_law(6, 4), Evidence("median", num_runs, v, 4)))
+        bound = np.exp(log_p_value(null_law(6, 4), OverlapSummary("median", num_runs, v, 4)))
         assert probabilities[reached].sum() <= bound + 1e-12
 
 
-def test_perfect_evidence_is_all_right_in_every_run():
+def test_perfect_summary_is_all_right_in_every_run():
     perfect = np.full(7, 40)
     for statistic, threshold in [("mean", None), ("median", None), ("tail", 30)]:
-        evidence = summarise(np.full(7, 20), 40, statistic, threshold)
-        assert evidence != evidence.perfect
-        assert evidence.perfect == summarise(perfect, 40, statistic, threshold)
+        summary = summarise(np.full(7, 20), 40, statistic, threshold)
+        assert summary != summary.perfect
+        assert summary.perfect == summarise(perfect, 40, statistic, threshold)
 
 
 def test_tilt_gives_the_mean_and_is_zero_below_it():

@@ -48,6 +48,24 @@ def test_false_alarms_stay_within_the_level(design, epsilon, settings):
         assert check.num_audits == 2000
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "settings"),
+    [
+        (1.0, {}),
+        (0.5, {"statistic": "median"}),
+        (0.5, {"statistic": "tail", "threshold": 6}),
+        (0.5, {"method": "odds"}),
+    ],
+)
+def test_the_upper_limit_of_every_rate_is_within_the_level(epsilon, settings):
+    """Where whole numbers leave some room below the level, 10,000 audits show that it holds."""
+    validation = validate(**SMALL, epsilon=epsilon, **settings, num_audits=10_000)
+    for check in validation.checks:
+        assert beta.ppf(0.995, check.num_alarms + 1, 10_000 - check.num_alarms) <= 0.05
+        assert check.holds
+    assert "the significance; 8 of 8 intervals are not above it." in validation.text()
+
+
 def test_the_measured_rate_is_the_exact_one():
     rates = [check.rate for check in validate(**SMALL, epsilon=0.5, num_audits=10_000).checks[COUNTING]]
     declared = OverlapRule(**SMALL)
@@ -167,7 +185,16 @@ def test_interval_is_clopper_pearson():
     assert check.rate == 0.065
     assert check.interval == pytest.approx((beta.ppf(0.005, 130, 1871), beta.ppf(0.995, 131, 1870)), rel=1e-9)
     assert not check.consistent
-    assert FalseAlarms("direct", "retraining", 0.0, 2000, 120, significance=0.05).consistent
+    between = FalseAlarms("direct", "retraining", 0.0, 2000, 120, significance=0.05)
+    assert between.consistent
+    assert not between.holds
+    assert between.line().endswith("   consistent")
+    few = FalseAlarms("direct", "retraining", 0.0, 2000, 60, significance=0.05)
+    assert few.interval[1] < 0.05
+    assert few.holds
+    assert few.line().endswith("   holds")
+    # Too few audits to show anything.
+    assert not FalseAlarms("direct", "retraining", 0.0, 10, 0, significance=0.05).holds
     assert FalseAlarms("direct", "retraining", 0.0, 10, 0, significance=0.05).interval[0] == 0.0
 
 
@@ -184,6 +211,7 @@ def test_json_and_text():
         0,
     )
     assert first["interval"] == list(validation.checks[0].interval)
+    assert first["holds"] is validation.checks[0].holds
     text = validation.text()
     assert text.isascii()
     assert len(text.splitlines()) == 11

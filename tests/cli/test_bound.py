@@ -72,7 +72,9 @@ def test_scores_from_csv_give_the_same_numbers(cli, score_arrays):
 def test_text_says_verdict_and_that_nothing_was_registered(cli, score_arrays):
     outcome = cli("bound", write_npz(score_arrays), "--claim-epsilon", 1000)
     assert outcome.code == 0
-    assert "not falsified: (epsilon 1000, delta 0) is above the design's ceiling" in outcome.out
+    assert "not falsified: (epsilon 1000, delta 0) is not below the design's ceiling" in " ".join(
+        outcome.out.split()
+    )
     assert "note: the design was not registered beforehand" in outcome.out
     assert "attack and bound: done" in outcome.err
     assert cli("bound", write_npz(score_arrays), "--quiet").err == ""
@@ -211,6 +213,97 @@ def test_bad_options_for_scores(cli, score_arrays, options, message):
     assert outcome.out == ""
 
 
+# Log-ratios
+
+
+def log_ratio_arrays(direction=1):
+    rng = np.random.default_rng(2)
+    signs = rng.permuted(np.tile([1, -1], (8, 6)), axis=1)
+    return {"log_ratios": direction * (3.0 * signs + rng.normal(size=signs.shape)), "signs": signs}
+
+
+def test_log_ratios_give_both_bounds_and_the_declared_one_decides(cli):
+    path = write_npz(log_ratio_arrays())
+    options = ("--num-guesses", 6, "--temperature", 0.5, "--significance", 0.1, "--json", "--quiet")
+    outcome = cli("bound", path, *options, "--method", "both", "--claim-epsilon", 0.5)
+    document = outcome.document
+    assert outcome.code == 3
+    assert document["deciding"] == ["direct", "soft"]
+    assert document["temperature"] == 0.5
+    assert document["verdict"]["levels"] == {"direct": 0.05, "soft": 0.05}
+    assert document["bounds"]["direct"]["epsilon"] > 0.5
+    assert document["bounds"]["soft"]["significance"] == 0.05
+    alone = cli("bound", path, *options, "--method", "soft").document
+    assert alone["deciding"] == ["soft"]
+    assert alone["bounds"]["soft"]["significance"] == 0.1
+    assert not alone["registered"]
+
+
+def test_log_ratios_in_words(cli):
+    path = write_npz(log_ratio_arrays() | {"failed": np.arange(8) == 1})
+    text = " ".join(cli("bound", path, "--num-guesses", 6, "--claim-epsilon", 0.5).out.split())
+    assert "(direct bound, mean) epsilon is at least" in text
+    assert "(soft evidence, product, temperature 1; informational)" in text
+    assert "m = 12, r = 6, L = 8: mean overlap" in text
+    assert "falsified at level 0.05: the claim (epsilon 0.5, delta 0) (direct: p-value" in text
+    assert "failed runs, counted as no evidence: 1000001" in text
+    assert "its temperature, 1, was fixed before the audited runs were seen" in text
+    assert "not registered beforehand" in text
+    assert "worse than chance" not in text
+
+
+def test_log_ratios_from_csv_give_the_same_numbers(cli):
+    arrays = log_ratio_arrays() | {"run_ids": np.arange(8)}
+    rows = [
+        (run, group, repr(float(arrays["log_ratios"][run, group])), arrays["signs"][run, group])
+        for run in range(8)
+        for group in range(12)
+    ]
+    table = cli("bound", write_csv("run,group,log_ratio,sign", rows), "--method", "soft", "--json").document
+    assert table == cli("bound", write_npz(arrays), "--method", "soft", "--json").document
+    assert list(table["bounds"]) == ["soft"]
+
+
+@pytest.mark.parametrize("options", [("--method", "soft"), ("--num-guesses", 6)])
+def test_log_ratios_of_the_wrong_sign_are_worse_than_chance(cli, options):
+    text = " ".join(cli("bound", write_npz(log_ratio_arrays(direction=-1)), *options).out.split())
+    assert "note: the log-ratios are significantly worse than chance (p = " in text
+    assert ("guessing is significantly worse than chance" in text) == ("--num-guesses" in options)
+    assert "a sign is the wrong way round" in text
+
+
+def test_failed_log_ratios_have_no_direction(cli):
+    arrays = log_ratio_arrays() | {"failed": np.ones(8, bool)}
+    outcome = cli("bound", write_npz(arrays), "--num-guesses", 6)
+    assert outcome.code == 0
+    assert "worse than chance" not in outcome.out
+    assert "epsilon is at least 0 of" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "num_guesses must be given with method direct: the direct bound counts that many guesses"),
+        (("--method", "both"), "num_guesses must be given with method both"),
+        (("--num-guesses", 14), "num_guesses must be an integer between 2 and 12, got 14"),
+        (("--method", "odds"), "method must be direct, soft, both for log-ratios, got odds"),
+        (("--method", "soft", "--temperature", 0), "temperature must be positive and finite, got 0"),
+        (("--method", "soft", "--variance", "global"), "variance is only used for scores, got global"),
+        (("--method", "soft", "--out", "report"), "a report needs scores, evidence.npz has none"),
+        (
+            ("--num-groups", 10),
+            "num_groups must be the same everywhere, got 12 in the file, 10 in the option",
+        ),
+        (("--num-guesses", 6, "--statistic", "tail"), "threshold"),
+    ],
+)
+def test_bad_options_for_log_ratios(cli, options, message):
+    outcome = cli("bound", write_npz(log_ratio_arrays()), *options)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert outcome.out == ""
+
+
 # Files that are no evidence at all
 
 
@@ -270,7 +363,7 @@ def test_overlaps_in_words(cli):
     assert outcome.code == 3
     assert f"epsilon is at least {expected.epsilon:.4g} at delta = 0, with 95 % confidence" in outcome.out
     assert "L = 6: 5 runs with an overlap of at least 5" in outcome.out
-    assert "falsified: the claim (epsilon 0.1, delta 0) does not hold (p-value" in outcome.out
+    assert "falsified at level 0.05: the claim (epsilon 0.1, delta 0) (direct: p-value" in outcome.out
     assert "not registered beforehand" in outcome.out
     assert "bound: done" in outcome.err
 
@@ -304,7 +397,7 @@ def test_failed_runs_count_nothing_and_are_named(cli):
     arrays["guesses"][3] = 0
     arrays |= {"failed": np.arange(8) == 3, "run_ids": np.arange(8)}
     outcome = cli("bound", write_npz(arrays))
-    assert "failed runs, counted as overlap 0: 3" in outcome.out
+    assert "failed runs, counted as no evidence: 3" in outcome.out
     assert cli("bound", "evidence.npz", "--json").document["bound"]["overlaps"] == [0, 6, 6, 0, 6, 6, 6, 6]
     arrays["failed"][:] = True
     all_failed = cli("bound", write_npz(arrays), "--num-guesses", 4, "--json").document
@@ -343,8 +436,9 @@ def test_lemma_says_when_it_is_vacuous(cli):
             ("--num-guesses", 4),
             "num_guesses must be the same everywhere, got 6 in the file, 4 in the declared rules",
         ),
-        (guess_arrays(), ("--method", "soft"), "method must be direct, odds, theorem-4.2 for a file without"),
+        (guess_arrays(), ("--method", "soft"), "method must be direct, odds, theorem-4.2 for a file of gu"),
         (guess_arrays(), ("--variance", "global"), "variance is only used for scores, got global"),
+        (guess_arrays(), ("--temperature", 2), "temperature is only used for scores and log-ratios, got 2.0"),
         (guess_arrays(), ("--out", "report"), "a report needs scores, evidence.npz has none"),
         (guess_arrays(), ("--statistic", "tail"), "threshold"),
         (guess_arrays(), ("--method", "odds", "--delta", 0.1), "odds"),
@@ -410,9 +504,15 @@ def test_registered_scores_follow_the_design_in_its_order(cli, register):
     assert in_order["registered"]
     assert in_order["design"] == design_file.design.as_dict()
     assert in_order["provenance"]["score"] == "minus the loss"
-    assert shuffled["methods"] == in_order["methods"]
-    text = cli("bound", "evidence.npz", "--design", "design.npz").out
+    one, other = (document["methods"][0]["statistics"] for document in (shuffled, in_order))
+    for name in ("soft", "soft_small_delta", "selection"):
+        assert one[name] == other[name]
+    assert one["direct"]["epsilon"] == other["direct"]["epsilon"]
+    text = cli("bound", "evidence.npz", "--design", "design.npz", "--out", "report").out
     assert "not registered" not in text
+    assert in_order["spec"]["design_sha256"] == design_file.sha256
+    with open("report/report.md", encoding="utf-8") as page:
+        assert f"A design file with the SHA-256 {design_file.sha256} was handed in" in page.read()
 
 
 @pytest.mark.parametrize(
@@ -437,24 +537,62 @@ def test_run_that_is_missing_from_a_registered_audit(cli, register):
     assert "audited run 1000005 of the registered design is missing" in outcome.err
 
 
+def registered_evidence(design_file, name="guesses"):
+    """Perfect guesses (or log-ratios) of the registered runs."""
+    return write_npz({name: design_file.signs, "signs": design_file.signs, "run_ids": design_file.run_ids})
+
+
 def test_registered_guesses_and_what_the_design_left_open(cli, register):
-    design_file = register("--statistic", "tail", "--significance", 0.2)
-    path = write_npz(
-        {"guesses": design_file.signs, "signs": design_file.signs, "run_ids": design_file.run_ids}
-    )
-    document = cli("bound", path, "--design", "design.npz", "--threshold", 11, "--json").document
+    design_file = register("--statistic", "tail", "--threshold", 11, "--significance", 0.2)
+    path = registered_evidence(design_file)
+    document = cli("bound", path, "--design", "design.npz", "--json").document
     assert document["registered"]
     assert (document["bound"]["significance"], document["bound"]["threshold"]) == (0.2, 11)
+    assert any("the number of guesses was not registered" in note for note in document["notes"])
     refused = cli("bound", path, "--design", "design.npz", "--delta", 0.1)
     assert refused.code == 2
     assert "delta is fixed by the registered design, got 0.1" in refused.err
 
 
+@pytest.mark.parametrize("name", ["guesses", "log_ratios"])
+def test_tail_without_a_registered_threshold_is_refused(cli, register, name):
+    path = registered_evidence(register("--statistic", "tail", "--num-guesses", 12), name)
+    for options in ((), ("--threshold", 11)):
+        outcome = cli("bound", path, "--design", "design.npz", *options)
+        assert outcome.code == 2
+        assert "statistic 'tail' needs a registered threshold" in outcome.err
+
+
+def test_registered_log_ratios(cli, register):
+    path = registered_evidence(register("--num-guesses", 12, "--temperature", 0.5), "log_ratios")
+    document = cli("bound", path, "--design", "design.npz", "--json").document
+    assert document["registered"]
+    assert document["temperature"] == 0.5
+    assert document["bounds"]["direct"]["overlaps"] == [12] * 6
+    assert not any("registered" in note or "temperature" in note for note in document["notes"])
+    changed = cli("bound", path, "--design", "design.npz", "--temperature", 1)
+    assert "temperature is fixed by the registered design, got 1.0" in changed.err
+
+
+def test_log_ratios_fill_what_the_design_left_open(cli, register):
+    path = registered_evidence(register("--method", "soft"), "log_ratios")
+    document = cli("bound", path, "--design", "design.npz", "--temperature", 2, "--json").document
+    assert document["temperature"] == 2.0
+    assert any("holds only if its temperature, 2, was fixed before" in note for note in document["notes"])
+
+
+def test_registered_guesses_of_other_runs_are_refused(cli, register):
+    design_file = register("--num-guesses", 12)
+    signs = design_file.signs[:, ::-1]
+    path = write_npz({"guesses": signs, "signs": signs, "run_ids": design_file.run_ids})
+    outcome = cli("bound", path, "--design", "design.npz")
+    assert outcome.code == 2
+    assert "the registered design has" in outcome.err
+
+
 def test_registered_number_of_guesses(cli, register):
     design_file = register("--num-guesses", 4)
-    path = write_npz(
-        {"guesses": design_file.signs, "signs": design_file.signs, "run_ids": design_file.run_ids}
-    )
+    path = registered_evidence(design_file)
     outcome = cli("bound", path, "--design", "design.npz")
     assert outcome.code == 2
     assert (

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jaxaudit.cli.common import busy, check_out, show, wrapped
+from jaxaudit.cli.common import busy, check_out, show
 from jaxaudit.errors import InputError
 
 
@@ -34,10 +34,3 @@ def test_report_folder_is_checked_only_if_one_is_wanted(tmp_path):
     check_out(tmp_path, overwrite=True)
     with pytest.raises(InputError, match="exists and is not empty"):
         check_out(tmp_path, overwrite=False)
-
-
-def test_sentences_have_the_width_of_the_table_and_keep_their_words():
-    text = "epsilon " * 40 + "a-very/long/" + "path" * 40
-    lines = wrapped(text).splitlines()
-    assert max(map(len, lines[:-1])) <= 106
-    assert " ".join(wrapped(text).split()) == text

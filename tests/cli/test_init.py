@@ -1,10 +1,12 @@
 """The program itself: help, usage errors, exit codes of what goes wrong, and what is not loaded."""
 
+import builtins
 import subprocess
 import sys
 
 import pytest
 
+import jaxaudit
 from jaxaudit import cli as program
 from jaxaudit.cli import COMMANDS, main, plan
 from jaxaudit.errors import InputError
@@ -16,9 +18,9 @@ PLAN = ("plan", *SIZES, "--quiet")
 def test_help_lists_every_command(cli):
     outcome = cli("--help")
     assert outcome.code == 0
-    for name, text in COMMANDS.items():
+    for name, command in COMMANDS.items():
         assert name in outcome.out
-        assert text.split()[0] in outcome.out
+        assert command.text.split()[0] in outcome.out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -27,7 +29,24 @@ def test_every_command_has_help(cli, name):
     assert outcome.code == 0
     assert f"usage: jaxaudit {name}" in outcome.out
     assert "--json" in outcome.out
-    assert hasattr(getattr(sys.modules[f"jaxaudit.cli.{name}"], name.capitalize()), "execute")
+    command = COMMANDS[name]
+    assert hasattr(getattr(sys.modules[f"jaxaudit.cli.{command.module}"], command.name), "execute")
+
+
+def test_version(cli):
+    outcome = cli("--version")
+    assert (outcome.code, outcome.out) == (0, f"jaxaudit {jaxaudit.__version__}\n")
+
+
+def test_module_is_the_program():
+    command = [sys.executable, "-W", "error", "-m", "jaxaudit"]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"jaxaudit {jaxaudit.__version__}\n"
+    assert subprocess.run([*command, "verify", "nowhere"], capture_output=True, check=False).returncode == 2
+
+
+def test_no_command_hides_a_builtin():
+    assert not {command.module for command in COMMANDS.values()} & vars(builtins).keys()
 
 
 @pytest.mark.parametrize(
@@ -96,9 +115,10 @@ from jaxaudit.cli import main
 assert main(["--help"]) == 0
 assert not {{"jax", "scipy", "matplotlib"}} & sys.modules.keys()
 assert main({list(PLAN)!r}) == 0
+assert not {{"jaxaudit.report", "sklearn", "matplotlib"}} & sys.modules.keys()
 assert main(["validate", "--num-audits", "2"]) == 0
 assert main(["bound", {str(tmp_path / "overlaps.csv")!r}, *{SIZES!r}]) == 0
 assert main(["verify", "nowhere"]) == 2
-assert "jax" not in sys.modules
+assert not {{"jax", "sklearn", "orbax"}} & sys.modules.keys()
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, capture_output=True)

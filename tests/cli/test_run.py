@@ -47,7 +47,7 @@ def test_table_verdicts_notes_and_what_to_do_next(audit):
     _, out, _, folder = audit
     assert "exact retraining" in out
     assert "every score is the same in all runs" in out
-    assert "no unlearning: falsified: the claim (epsilon 0.2, delta 0) does not hold" in out
+    assert "no unlearning: falsified at level 0.05: the claim (epsilon 0.2, delta 0)" in out
     assert f"check it: jaxaudit verify {folder}" in out
 
 

@@ -16,6 +16,11 @@ def test_defaults_are_the_main_job():
     assert 0 <= data.pool.x.min() < data.pool.x.max() == 1
 
 
+def test_group_size_alone_is_enough():
+    data = load_digits(seed=0, group_size=4)
+    assert (data.num_groups, data.group_size, len(data.holdout.y)) == (149, 4, 300)
+
+
 def test_ids_lead_back_to_the_source():
     pixels, labels = datasets.load_digits(return_X_y=True)
     data = load_digits(seed=3, num_groups=20, group_size=2)

@@ -9,6 +9,7 @@ from jaxaudit.errors import InputError
 
 def test_digits_by_name():
     assert load("digits", seed=4).fingerprint == load_digits(seed=4).fingerprint
+    assert load("digits", seed=4, group_size=4).group_size == 4
     options = {"num_groups": 10, "group_size": 2, "num_holdout": 50}
     assert load("digits", seed=4, **options).fingerprint == load_digits(seed=4, **options).fingerprint
 

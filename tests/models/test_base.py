@@ -6,7 +6,7 @@ from flax import linen, nnx
 from jaxaudit.data import Examples
 from jaxaudit.models import from_linen, from_nnx
 from jaxaudit.runs import run_loops
-from jaxaudit.train import SgdSpec, cross_entropy_loss, training_loop
+from jaxaudit.train import SgdSpec, TrainingRun, TrainingShared, cross_entropy_loss, training_loop
 
 
 class NnxMlp(nnx.Module):
@@ -28,7 +28,8 @@ def trained_accuracy(model):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(60, 3)), jnp.float32)
     pool = Examples(x, (x[:, 0] > 0).astype(jnp.int32), jnp.ones(60))
     loop = training_loop(cross_entropy_loss(model.logits_fn), SgdSpec(40, 0.5, batch_size=20), 60)
-    state, _ = run_loops(loop, jnp.tile(jnp.arange(60), (2, 1)), (pool, model.init_fn(jax.random.key(0))))
+    runs = TrainingRun(jnp.tile(jnp.arange(60), (2, 1)), jax.random.split(jax.random.key(1), 2))
+    state, _ = run_loops(loop, runs, TrainingShared(pool, model.init_fn(jax.random.key(0))))
     logits = jax.vmap(lambda params: model.logits_fn(params, x))(state.params)
     return float((logits.argmax(-1) == pool.y).mean())
 

@@ -56,13 +56,21 @@ def test_every_figure_is_shown_once_if_it_was_drawn(report, sections):
         "groups are recognised at a false-discovery rate of 0.1",
         "The parameters did not move",
         "method leaky: with 95 % confidence the true epsilon is at least",
-        "Falsified: the claim (epsilon 0.2, delta 0) does not hold.",
+        "Falsified at level 0.05: the claim (epsilon 0.2, delta 0).",
+        "A group after that number is not recognised, which does not mean that it was forgotten.",
         "method blind: this attack found nothing",
         "Not falsified: this attack found no evidence against (epsilon 0.2, delta 0); this is no",
     ],
 )
 def test_what_must_be_said_is_said(sections, sentence):
     assert sentence in words(sections)
+
+
+def test_two_deciding_methods_have_half_the_significance_each(report):
+    both = replace(report, design=report.design.replace(method="both"))
+    text = words(report_sections(both, ()))
+    assert "The verdict uses the declared methods, direct and soft, each at half the significance;" in text
+    assert "full significance" not in text
 
 
 def test_the_privacy_warning_is_above_and_below(sections):

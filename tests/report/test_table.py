@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jaxaudit.report.table import header_rows, number, report_table, row, verdict_word
+from jaxaudit.report.table import header_rows, number, report_table, row, verdict_word, wrapped
 
 
 def test_table_fits_a_terminal_and_has_one_row_per_method(report):
@@ -59,3 +59,10 @@ def test_notes_are_below_the_table(report):
     text = report_table(report)
     assert report.methods[0].analysis.notes
     assert "method leaky: failed calibration runs, left out of the fit: 2" in text
+
+
+def test_sentences_have_the_width_of_the_table_and_keep_their_words():
+    text = "epsilon " * 40 + "a-very/long/" + "path" * 40
+    lines = wrapped(text).splitlines()
+    assert max(map(len, lines[:-1])) <= 106
+    assert " ".join(wrapped(text).split()) == text

@@ -98,7 +98,7 @@ def swap_first_row(signs):
         ("overlaps", put(1, 1), {"overlaps", "arrays"}),
         ("log_evidence", put(0, 99.0), {"arrays"}),
         ("log_evidence", put(1, 0.0), {"overlaps", "arrays"}),
-        ("noise_keys", put(0, [1, 2]), {"noise keys"}),
+        ("noise_keys", lambda keys: put(0, keys[1])(keys), {"noise keys"}),
         ("noise_keys", lambda keys: keys[:-1], {"noise keys"}),
         *[
             (name, lambda array: array[:-1], {"every run counted"})
@@ -111,6 +111,14 @@ def swap_first_row(signs):
 def test_a_change_of_any_array_is_found(folder, name, change, found):
     tamper_array(folder, name, change)
     assert found <= mismatches(folder)
+
+
+def test_noise_shared_by_two_methods_is_found(folder):
+    with np.load(folder / "evidence.npz") as file:
+        keys = file["method/leaky/noise_keys"]
+    tamper_array(folder, "noise_keys", lambda array: keys, method="blind")
+    assert mismatches(folder) == {"noise keys"}
+    assert f"noise keys: {len(keys)} are repeated" in verify(folder).text()
 
 
 def test_a_dropped_run_is_found(folder):

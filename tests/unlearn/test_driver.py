@@ -27,7 +27,7 @@ def recorder(num_updates):
 
 def test_batches_come_in_the_fixed_order_again_and_again():
     stage, seen = recorder(3)
-    loop = stage_loop(stage, 0)
+    loop = stage_loop(stage)
     state = loop.init(RUN, SHARED)
     for step in range(loop.num_steps):
         state = loop.body(step, state, RUN, SHARED)
@@ -40,15 +40,20 @@ def test_batches_come_in_the_fixed_order_again_and_again():
     assert float(seen[0][1].initial_params) == 7.0
 
 
-def test_every_update_stage_and_run_has_its_own_key():
+def test_every_update_and_run_has_its_own_key():
     keys = []
-    for index in range(2):
-        for run_key in jax.random.split(jax.random.key(1), 2):
-            stage, seen = recorder(3)
-            loop = stage_loop(stage, index)
-            run = RUN._replace(key=run_key)
-            state = loop.init(run, SHARED)
-            for step in range(3):
-                loop.body(step, state, run, SHARED)
-            keys += [np.asarray(jax.random.key_data(entry[-1])).tobytes() for entry in seen]
-    assert len(set(keys)) == len(keys) == 2 * 2 * 4
+    for run_key in jax.random.split(jax.random.key(1), 2):
+        stage, seen = recorder(3)
+        loop = stage_loop(stage)
+        run = RUN._replace(key=run_key)
+        state = loop.init(run, SHARED)
+        for step in range(3):
+            loop.body(step, state, run, SHARED)
+        keys += [np.asarray(jax.random.key_data(entry[-1])).tobytes() for entry in seen]
+    assert len(set(keys)) == len(keys) == 2 * 4
+
+
+def test_equal_stages_are_one_loop():
+    """So a stage that two methods share is compiled once."""
+    stage, _ = recorder(2)
+    assert stage_loop(stage) is stage_loop(stage._replace())

@@ -5,7 +5,7 @@ import numpy as np
 from jaxaudit.data import Examples
 from jaxaudit.models import mlp
 from jaxaudit.runs import run_loops
-from jaxaudit.train import SgdSpec, cross_entropy_loss, training_loop
+from jaxaudit.train import SgdSpec, TrainingRun, TrainingShared, cross_entropy_loss, training_loop
 from jaxaudit.unlearn import exact_retraining, no_unlearning
 from jaxaudit.unlearn.driver import RunInput, SharedInput, stage_loop
 
@@ -30,7 +30,7 @@ def retrain(shared, runs=3):
         lambda leaf: leaf + jnp.arange(runs).reshape(-1, *[1] * leaf.ndim), shared.initial_params
     )
     run = RunInput(jax.random.split(jax.random.key(1), runs), trained, jnp.arange(10, 10 + runs)[:, None])
-    return run_loops(stage_loop(method, 0), run, shared)[0].params
+    return run_loops(stage_loop(method), run, shared)[0].params
 
 
 def test_result_is_bit_identical_whatever_was_trained_and_forgotten():
@@ -41,7 +41,8 @@ def test_result_is_bit_identical_whatever_was_trained_and_forgotten():
 def test_is_base_training_on_the_retain_set():
     shared = make_shared()
     loop = training_loop(LOSS, SPEC, 10)
-    base, _ = run_loops(loop, shared.retain[None], (shared.pool, shared.initial_params))
+    run = TrainingRun(shared.retain[None], jax.random.split(jax.random.key(0), 1))
+    base, _ = run_loops(loop, run, TrainingShared(shared.pool, shared.initial_params))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[0], b[0], atol=1e-6), retrain(shared), base.params)
 
 
@@ -49,6 +50,6 @@ def test_no_unlearning_changes_nothing():
     shared = make_shared()
     params = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf + 1]), shared.initial_params)
     run = RunInput(jax.random.split(jax.random.key(1), 2), params, jnp.array([[10], [11]]))
-    result, stats = run_loops(stage_loop(no_unlearning(), 0), run, shared)
+    result, stats = run_loops(stage_loop(no_unlearning()), run, shared)
     jax.tree.map(np.testing.assert_array_equal, result.params, params)
     assert stats.num_steps == 0

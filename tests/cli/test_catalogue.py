@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from jaxaudit.design import Predictor
+from jaxaudit.design import PredictorName
 from jaxaudit.scores import SCORES
 from jaxaudit.unlearn import METHODS
 
@@ -11,7 +11,7 @@ def test_every_name_is_listed(cli):
     document = cli("list", "--json").document
     assert list(document["methods"]) == list(METHODS)
     assert list(document["scores"]) == list(SCORES)
-    assert list(document["predictors"]) == list(get_args(Predictor))
+    assert list(document["predictors"]) == list(get_args(PredictorName))
     assert "digits" in document["data"]
     text = cli("list").out
     for names in document.values():

@@ -18,7 +18,7 @@ _DATA = {
 
 
 @dataclass(frozen=True)
-class List:
+class Catalogue:
     """List the unlearning methods, scores, predictors and data sets that can be chosen by name."""
 
     json: bool = False
