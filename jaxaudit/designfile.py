@@ -54,7 +54,7 @@ class DesignFile:
 
     Examples
     --------
-    >>> rules = AuditDesign(num_groups=2, num_calibration_runs=2, num_audit_runs=1)
+    >>> rules = AuditDesign(2, num_calibration_runs=2, num_audit_runs=1, num_guesses=2, temperature=1.0)
     >>> registered = DesignFile(rules, [[1, -1], [-1, 1]], [[1, -1]], score_definition="logit of the label")
     >>> registered.run_ids, len(registered.sha256)
     (array([1000000]), 64)
@@ -161,7 +161,7 @@ def write_design(path: str | Path, design_file: DesignFile, *, overwrite: bool =
     Examples
     --------
     >>> import tempfile
-    >>> rules = AuditDesign(num_groups=2, num_calibration_runs=2, num_audit_runs=1)
+    >>> rules = AuditDesign(2, num_calibration_runs=2, num_audit_runs=1, num_guesses=2, temperature=1.0)
     >>> registered = DesignFile(rules, [[1, -1], [-1, 1]], [[1, -1]], score_definition="logit of the label")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_design(Path(folder) / "design.npz", registered)

@@ -270,7 +270,7 @@ def check_against_design(evidence: ScoreInput, design_file: DesignFile) -> None:
     Examples
     --------
     >>> from jaxaudit.design import AuditDesign
-    >>> rules = AuditDesign(num_groups=2, num_calibration_runs=2, num_audit_runs=2)
+    >>> rules = AuditDesign(2, num_calibration_runs=2, num_audit_runs=2, num_guesses=2, temperature=1.0)
     >>> registered = DesignFile(rules, [[1, -1], [-1, 1]], [[1, -1], [1, -1]], score_definition="logit")
     >>> one = OverlapFile([2], 2, 2, failed=np.array([False]), run_ids=registered.run_ids[:1])
     >>> check_against_design(one, registered)

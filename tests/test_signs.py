@@ -108,7 +108,7 @@ def test_held_back_groups_rotate():
 @pytest.mark.parametrize(("num_groups", "least"), [(6, 2), (7, 4)])
 def test_too_few_calibration_runs(num_groups, least):
     with pytest.raises(
-        InputError, match=rf"num_runs.* must be an integer of at least {least}, got {least - 1}"
+        InputError, match=rf"num_calibration_runs.* must be an integer of at least {least}, got {least - 1}"
     ):
         sg.draw_calibration_signs(KEY, least - 1, num_groups)
 
@@ -133,7 +133,7 @@ def test_joint_calibration_is_shuffled():
 def test_joint_calibration_needs_two_runs_per_vector():
     with pytest.raises(
         InputError,
-        match=r"num_runs \(two for each of the 20 sign vectors\) must be an integer of at least 40, got 39",
+        match=r"num_calibration_runs \(two for each of the 20 sign vectors\) must be an integer of at least 40, got 39",
     ):
         sg.draw_joint_calibration_signs(KEY, 39, 6)
 
@@ -151,7 +151,7 @@ def test_signs_of_a_design_are_reproducible_and_calibrate_its_predictor():
 
 
 def test_audited_signs_are_independent_of_calibration_signs():
-    design = AuditDesign(num_groups=2, num_calibration_runs=2, num_audit_runs=1)
+    design = AuditDesign(num_groups=2, num_calibration_runs=4, num_audit_runs=1)
     draws = [sg.draw_run_signs(design, seed) for seed in range(400)]
     same = sum(bool((calibration[0] == audited[0]).all()) for calibration, audited in draws)
     assert binomtest(same, 400, 0.5).pvalue > 1e-3

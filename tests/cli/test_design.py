@@ -60,7 +60,7 @@ def test_existing_file_is_kept(cli):
         (("--num-guesses", 10), "num_guesses must be an integer between 2 and 8, got 10"),
         (("--num-retain", 0), "num_retain must be an integer of at least 1, got 0"),
         (("--threshold", 3), "threshold is only used by statistic='tail', got 3"),
-        (("--predictor", "joint"), "two for each of the 70 sign vectors"),
+        (("--predictor", "joint"), "num_calibration_runs must be an integer of at least 140, got"),
         (("--export", "nowhere/design.npz"), "folder nowhere does not exist"),
     ],
 )
