@@ -47,7 +47,7 @@ class ScoredRuns:
     def __post_init__(self) -> None:
         # Defaults are filled in and types made canonical here, so that everything downstream sees full arrays.
         signs = check_signs(self.signs, f"{self.kind} signs")
-        scores = as_floats(f"{self.kind} scores", self.scores)
+        scores = np.asarray(self.scores, dtype=np.float64)
         scores = scores[:, :, None] if scores.ndim == 2 else scores
         if scores.ndim != 3 or scores.shape[:2] != signs.shape:
             raise InputError(
@@ -55,12 +55,9 @@ class ScoredRuns:
                 f"as in signs, got {np.shape(self.scores)}"
             )
         runs, groups, examples = scores.shape
-        numbered = np.arange(runs) + self.first_run_id
-        run_ids = numbered if self.run_ids is None else self._part("run_ids", as_integers, (runs,))
-        failed = np.zeros(runs, bool) if self.failed is None else self._part("failed", as_flags, (runs,))
-        weights = np.ones((groups, examples))
-        if self.weights is not None:
-            weights = self._part("weights", as_floats, (groups, examples))
+        run_ids = self._filled("run_ids", as_integers, np.arange(runs) + self.first_run_id)
+        failed = self._filled("failed", as_flags, np.zeros(runs, bool))
+        weights = self._filled("weights", as_floats, np.ones((groups, examples)))
         if not np.isin(weights, (0, 1)).all() or not weights.any(axis=1).all():
             raise InputError(f"{self.kind} weights must be 0 or 1 with at least one 1 per group")
         check_unique(f"{self.kind} run_ids", run_ids)
@@ -78,13 +75,16 @@ class ScoredRuns:
             own.flags.writeable = False
             object.__setattr__(self, name, own)
 
-    def _part(
-        self, name: str, convert: Callable[[str, object], np.ndarray], shape: tuple[int, ...]
+    def _filled(
+        self, name: str, convert: Callable[[str, object], np.ndarray], default: np.ndarray
     ) -> np.ndarray:
-        """A field with its canonical type, after checking its shape."""
-        array = convert(f"{self.kind} {name}", getattr(self, name))
-        if array.shape != shape:
-            raise InputError(f"{self.kind} {name} must have shape {shape}, got {array.shape}")
+        """A field with its canonical type, or its default; its shape is that of the default."""
+        given = getattr(self, name)
+        if given is None:
+            return default
+        array = convert(f"{self.kind} {name}", given)
+        if array.shape != default.shape:
+            raise InputError(f"{self.kind} {name} must have shape {default.shape}, got {array.shape}")
         return array
 
     @property

@@ -22,6 +22,7 @@ from jaxaudit.errors import InputError
         (lambda: checks.check_epsilon(np.inf), "epsilon must be a finite number, got inf"),
         (lambda: checks.check_epsilon(-1, "epsilon_ldp"), "epsilon_ldp must not be negative, got -1.0"),
         (lambda: checks.check_delta(1.0), r"delta must be in \[0, 1\), got 1.0"),
+        (lambda: checks.check_delta(2.0, "claim_delta"), r"claim_delta must be in \[0, 1\), got 2.0"),
         (lambda: checks.check_delta(-1e-9), r"delta must be in \[0, 1\), got -1e-09"),
         (lambda: checks.check_delta(np.nan), "delta must be a finite number, got nan"),
         (lambda: checks.check_significance(0.0), r"significance must be in \(0, 1\), got 0.0"),

@@ -56,7 +56,8 @@ def test_claims():
         ((-1.0, 0.0), "claim_epsilon must not be negative, got -1.0"),
         ((float("inf"), 0.0), "claim_epsilon must be a finite number, got inf"),
         ((float("nan"), 0.0), "claim_epsilon must be a finite number, got nan"),
-        ((1.0, 1.0), r"delta must be in \[0, 1\), got 1.0"),
+        ((1.0, float("nan")), "claim_delta must be a finite number, got nan"),
+        ((1.0, 1.0), r"claim_delta must be in \[0, 1\), got 1.0"),
     ],
 )
 def test_impossible_claims(claim, message):

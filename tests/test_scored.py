@@ -42,7 +42,11 @@ def test_checked_arrays_cannot_be_changed():
             r"scores must be finite, got nan in run 7, group 0, example 0 \(4 such values\)",
         ),
         ({"scores": np.where(SCORES == 0.5, np.inf, SCORES)}, "got inf in run 7, group 0, example 0"),
-        ({"run_ids": [3, 3]}, "run_ids must be unique, got .*3.* more than once"),
+        ({"run_ids": [3, 3]}, "run_ids must be unique, got 3 more than once"),
+        ({"run_ids": [0.5, 1.0]}, "run_ids must be integers, got 0.5"),
+        ({"failed": [0.5, 0.0]}, "failed must be 0 or 1, got 0.5"),
+        ({"failed": [2, 0]}, "failed must be 0 or 1, got 2"),
+        ({"failed": ["yes", ""]}, "failed must be numbers, got dtype"),
         ({"run_ids": [3]}, r"run_ids must have shape \(2,\), got \(1,\)"),
         ({"failed": [True]}, r"failed must have shape \(2,\)"),
         ({"weights": [[1.0, 1.0]]}, r"weights must have shape \(2, 1\)"),
@@ -64,9 +68,16 @@ def test_nan_is_allowed_in_failed_runs_and_in_padding_only():
     assert runs.failed.tolist() == [True, False]
 
 
+def test_failed_is_bool_or_0_or_1():
+    for failed in ([True, False], [1, 0], [1.0, 0.0]):
+        runs = AuditedRuns(SIGNS, SCORES, failed=failed)
+        assert runs.failed.dtype == bool
+        assert runs.failed.tolist() == [True, False]
+
+
 def test_runs_in_both_sets_are_refused():
     calibration = CalibrationRuns(SIGNS, SCORES, run_ids=[1, 2])
-    with pytest.raises(InputError, match=r"must be disjoint, got run id .*2"):
+    with pytest.raises(InputError, match="must be disjoint, got run id 2 in both"):
         check_disjoint(calibration, AuditedRuns(SIGNS, SCORES, run_ids=[2, 3]))
     check_disjoint(calibration, AuditedRuns(SIGNS, SCORES, run_ids=[3, 4]))
 

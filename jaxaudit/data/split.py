@@ -70,11 +70,10 @@ def split_records(
         groups = _random_groups(rng, len(records.y), num_groups, check_integer("group_size", group_size, 1))
         drawn = "drawn uniformly"
     else:
-        if num_groups is not None or group_size != 1:
-            raise InputError(
-                "num_groups and group_size come from forget_ids, "
-                f"got num_groups={num_groups}, group_size={group_size}"
-            )
+        set_too = [f"num_groups={num_groups}"] if num_groups is not None else []
+        set_too += [f"group_size={group_size}"] if group_size != 1 else []
+        if set_too:
+            raise InputError(f"num_groups and group_size come from forget_ids, got {', '.join(set_too)} too")
         groups = _requested_groups(records.ids, forget_ids)
         drawn = "as requested"
     rest = rng.permutation(np.setdiff1d(np.arange(len(records.y)), np.concatenate(groups)))
@@ -111,14 +110,19 @@ def _random_groups(
 
 
 def _requested_groups(ids: tuple[str, ...], forget_ids: Sequence[Sequence[str]]) -> list[list[int]]:
-    if len(forget_ids) < 2 or not all(forget_ids):
-        raise InputError(f"forget_ids must name at least 2 groups of at least one record, got {forget_ids}")
     position = {record: i for i, record in enumerate(ids)}
     unknown = [record for group in forget_ids for record in group if record not in position]
     if unknown:
+        hint = "; separate ids by commas" if len(unknown[0].split()) > 1 else ""
         raise InputError(
             f"forget_ids: the data has no record {unknown[0]!r} ({len(unknown)} unknown ids; "
-            f"the data's {len(ids)} ids start with {', '.join(map(repr, ids[:3]))})"
+            f"the data's {len(ids)} ids start with {', '.join(map(repr, ids[:3]))}){hint}"
+        )
+    if len(forget_ids) < 2 or not all(forget_ids):
+        sizes = ", ".join(str(len(group)) for group in forget_ids[:10])
+        raise InputError(
+            f"forget_ids must name at least 2 groups of at least one record, got {len(forget_ids)} "
+            f"with {sizes or 'no'} records"
         )
     return [[position[record] for record in group] for group in forget_ids]
 

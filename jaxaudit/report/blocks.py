@@ -21,6 +21,15 @@ class Warn:
 
 
 @dataclass(frozen=True)
+class Banner:
+    """What a reader must see first: a short heading and a sentence, as an alarm or in a neutral style."""
+
+    heading: str
+    text: str
+    alarm: bool
+
+
+@dataclass(frozen=True)
 class Bullets:
     """A list."""
 
@@ -50,7 +59,7 @@ class Code:
     text: str
 
 
-Block = Text | Warn | Bullets | Table | Figure | Code
+Block = Text | Warn | Banner | Bullets | Table | Figure | Code
 
 
 @dataclass(frozen=True)

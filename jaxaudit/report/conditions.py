@@ -47,7 +47,7 @@ def condition_rows(report: "AuditReport") -> list[tuple[str, str, str]]:
             "Soft evidence adds up the runs in the order of their run ids.",
             CONSTRUCTION,
         ),
-        ("The design was fixed beforehand", *_registered(report)),
+        ("The design was fixed beforehand", *registration(report)),
     ]
 
 
@@ -110,7 +110,8 @@ def _noise(report: "AuditReport") -> tuple[str, str]:
     return "The runs were made elsewhere: each must have used random numbers of its own.", AUDITOR
 
 
-def _registered(report: "AuditReport") -> tuple[str, str]:
+def registration(report: "AuditReport") -> tuple[str, str]:
+    """Whether the design was fixed beforehand, and who vouches for it."""
     if _trained_here(report):
         return (
             "The design is part of the specification and was fixed before the first run was trained. Whether "

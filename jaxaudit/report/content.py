@@ -4,11 +4,11 @@ import json
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from jaxaudit.report.blocks import Block, Bullets, Code, Figure, Section, Table, Text, Warn
-from jaxaudit.report.conditions import condition_rows
+from jaxaudit.report.blocks import Banner, Block, Bullets, Code, Figure, Section, Table, Text, Warn
+from jaxaudit.report.conditions import condition_rows, registration
 from jaxaudit.report.document import NUM_TOP_RECORDS, PRIVACY_WARNING, plain
 from jaxaudit.report.figures import BOUNDS, CAPTIONS, GUESSES, OVERLAPS
-from jaxaudit.report.table import confidence, footnote, header_rows, number, row, short
+from jaxaudit.report.table import confidence, failures, footnote, header_rows, number, row, short
 
 if TYPE_CHECKING:
     from jaxaudit.report.results import AuditReport, MethodResult
@@ -19,7 +19,7 @@ TITLE = "Audit of machine unlearning"
 def report_sections(report: "AuditReport", figures: Collection[str]) -> list[Section]:
     """All sections of the report. ``figures`` are the names of the figures that were drawn."""
     return [
-        Section("In short", (*_claim(report), *_verdicts(report))),
+        Section("In short", (*_verdicts(report), *_claim(report), *_findings(report))),
         Section("What was measured", (_results(report), Text(footnote(report)), *_figure(BOUNDS, figures))),
         Section("What this means, and what it does not", (Bullets(_meaning(report)),)),
         Section("Methods", (Text("Each method was audited on its own, at the same design."),)),
@@ -33,6 +33,19 @@ def report_sections(report: "AuditReport", figures: Collection[str]) -> list[Sec
 
 def _figure(name: str, figures: Collection[str]) -> tuple[Block, ...]:
     return (Figure(name, CAPTIONS[name]),) if name in figures else ()
+
+
+def _verdicts(report: "AuditReport") -> list[Block]:
+    verdicts = [(method.title, method.analysis.verdict) for method in report.methods]
+    return [
+        Banner(title, f"{_capital(verdict.text)}.", alarm=verdict.falsified)
+        for title, verdict in verdicts
+        if verdict is not None
+    ]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _claim(report: "AuditReport") -> list[Block]:
@@ -49,24 +62,29 @@ def _claim(report: "AuditReport") -> list[Block]:
             f"Claim under test: epsilon = {report.claim.epsilon:g} at delta = {report.claim.delta:g}, at "
             f"significance {report.design.significance:g} for each method."
         )
-    return [Text(audited), Text(claim)]
+    return [Text(audited), Text(claim), Text(f"Registration: {registration(report)[0]}")]
 
 
-def _verdicts(report: "AuditReport") -> list[Block]:
-    level = confidence(report)
-    lines = []
-    for method in report.methods:
-        analysis = method.analysis
-        found = (
-            f"with {level} confidence the true epsilon is at least {number(analysis.epsilon)} at "
-            f"delta = {short(report.design.delta)}"
-            if analysis.epsilon > 0
-            else "this attack found nothing (the lower bound on epsilon is 0)"
-        )
-        found += f"; this design can show at most {number(analysis.ceiling)}"
-        verdict = "" if analysis.verdict is None else f" {analysis.verdict.text}."
-        lines.append(f"{method.title}: {found}.{verdict[:2].upper()}{verdict[2:]}")
+def _findings(report: "AuditReport") -> list[Block]:
+    lines = [f"{method.title}: {_finding(method, report)}." for method in report.methods]
     return [Bullets(tuple(lines)), Warn(PRIVACY_WARNING)]
+
+
+def _finding(method: "MethodResult", report: "AuditReport") -> str:
+    analysis = method.analysis
+    if analysis.no_evidence:
+        found = analysis.notes[-1]  # why there is none
+    elif analysis.epsilon > 0:
+        found = (
+            f"with {confidence(report)} confidence the true epsilon is at least {number(analysis.epsilon)} at "
+            f"delta = {short(report.design.delta)}; this design can show at most {number(analysis.ceiling)}"
+        )
+    else:
+        found = (
+            "this attack found nothing (the lower bound on epsilon is 0); "
+            f"this design can show at most {number(analysis.ceiling)}"
+        )
+    return "; ".join([found, *failures(method)])
 
 
 def _results(report: "AuditReport") -> Table:
@@ -116,10 +134,12 @@ def _method(method: "MethodResult", report: "AuditReport") -> Section:
 
 
 def _describe(method: "MethodResult") -> str:
-    certified = (
-        "Certified: a proof gives it some" if method.certified else "Not certified: no proof gives it an"
-    )
-    return f"{method.description} {certified} (epsilon, delta).".strip()
+    certified = {
+        True: "Certified: a proof gives it some (epsilon, delta).",
+        False: "Not certified: no proof gives it an (epsilon, delta).",
+        None: "",
+    }
+    return f"{method.description} {certified[method.certified]}".strip()
 
 
 def _measurements(method: "MethodResult") -> list[tuple[str, str]]:
@@ -128,7 +148,8 @@ def _measurements(method: "MethodResult") -> list[tuple[str, str]]:
     rows = [
         (
             f"epsilon, {name}, delta = {bound.delta:g}",
-            f"at least {number(bound.epsilon)} of at most {number(bound.ceiling)}",
+            f"at least {number(bound.epsilon)}"
+            + ("" if analysis.no_evidence else f" of at most {number(bound.ceiling)}"),
         )
         for name, bound in _bounds(method)
     ]
@@ -137,8 +158,9 @@ def _measurements(method: "MethodResult") -> list[tuple[str, str]]:
             (f"p-value of the claim, {name}", f"{value:.3g} (level {analysis.verdict.levels[name]:g})")
             for name, value in analysis.verdict.p_values.items()
         ]
+    overlaps = f"{_listed(analysis.overlaps)} of {analysis.selection.num_guesses}"
     rows.append(
-        ("overlaps of the audited runs", f"{_listed(analysis.overlaps)} of {analysis.selection.num_guesses}")
+        ("overlaps of the audited runs", "guesses are arbitrary" if analysis.no_evidence else overlaps)
     )
     rows.append(("area under the ROC curve", f"{leakage.roc_auc:.3f} (0.5 is chance)"))
     rows += [
@@ -171,12 +193,15 @@ def _records(method: "MethodResult", report: "AuditReport") -> tuple[Block, ...]
     if method.analysis.no_evidence:
         return ()
     leakage = method.analysis.leakage
+    rate = f"at a false-discovery rate of {leakage.false_discovery_rate:g}"
+    if leakage.num_recognised == 0:
+        none = f"None of the {report.design.num_groups} groups is recognised {rate}"
+        return (Text(f"{none}, which does not mean that they were forgotten."),)
     found = (
-        f"{leakage.num_recognised} of {report.design.num_groups} groups are recognised at a false-discovery "
-        f"rate of {leakage.false_discovery_rate:g}. The surest are below. A group after that number is not "
-        "recognised, which does not mean that it was forgotten. Log-odds: the attacker's evidence for the "
-        "true membership, in nats, over all audited runs; it assumes Gaussian scores, so very large values "
-        "are exaggerated."
+        f"{leakage.num_recognised} of {report.design.num_groups} groups are recognised {rate}. The surest are "
+        "below. A group after that number is not recognised, which does not mean that it was forgotten. "
+        "Log-odds: the attacker's evidence for the true membership, in nats, over all audited runs; it assumes "
+        "Gaussian scores, so very large values are exaggerated."
     )
     rows = tuple(
         (

@@ -76,6 +76,7 @@ def _method_document(
         "title",
         "description",
         "certified",
+        "trained_here",
         "retain_accuracy",
         "forget_accuracy",
         "test_accuracy",

@@ -22,10 +22,10 @@ REQUIRED_ARRAYS = (
     *("signs", "scores", "run_ids", "failed", "weights"),
     *("log_ratios", "guesses", "overlaps", "log_evidence"),
 )
-"""Arrays of each method; ``noise_keys`` is there too if the runs were made by this software."""
+"""Arrays of each method; ``noise_keys`` is there too if the header says that its models were trained here."""
 
 
-_HEADER = ("schema_version", "design", "claim", "registered", "record_ids")
+_HEADER = ("schema_version", "design", "claim", "registered", "record_ids", "trained_here")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ def write_evidence(path: Path, report: "AuditReport") -> None:
         "claim": plain(report.claim),
         "registered": report.registered,
         "record_ids": plain(report.record_ids),
+        "trained_here": {method.name: method.trained_here for method in report.methods},
     }
     arrays = {
         f"method/{method.name}/{name}": array

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from jaxaudit.report.blocks import Block, Bullets, Code, Figure, Table, Text, Warn
+from jaxaudit.report.blocks import Banner, Block, Bullets, Code, Figure, Table, Text, Warn
 from jaxaudit.report.content import TITLE, report_sections
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabul
 th, td { text-align: left; vertical-align: top; padding: .35rem .7rem; border-bottom: 1px solid #d8dee4;
          overflow-wrap: break-word; min-width: 4rem; }
 th { background: #f3f5f7; font-weight: 600; }
+.banner { border: 2px solid #8c959f; border-radius: 4px; background: #f6f8fa; padding: .6rem .9rem; }
+.banner.alarm { border-color: #b3001b; background: #ffe9ec; color: #7a0012; font-weight: 600; }
+.banner strong { display: block; }
 .warn { border-left: 4px solid #b35900; background: #fff6ea; padding: .5rem .9rem; }
 pre { background: #f3f5f7; padding: .8rem; overflow-x: auto; font-size: .85rem; }
 figure { margin: 1.2rem 0; }
@@ -54,6 +57,9 @@ def _block(block: Block, figures: Mapping[str, bytes]) -> str:
             return f"<p>{escape(text)}</p>"
         case Warn(text):
             return f'<p class="warn">{escape(text)}</p>'
+        case Banner(heading, text, alarm):
+            style = "banner alarm" if alarm else "banner"
+            return f'<p class="{style}"><strong>{escape(heading)}</strong>{escape(text)}</p>'
         case Bullets(items):
             return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
         case Figure(name, caption):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from jaxaudit.report.blocks import Block, Bullets, Code, Figure, Table, Text, Warn
+from jaxaudit.report.blocks import Banner, Block, Bullets, Code, Figure, Table, Text, Warn
 from jaxaudit.report.content import TITLE, report_sections
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ def _block(block: Block) -> str:
             return escape(text)
         case Warn(text):
             return f"> **Note.** {escape(text)}"
+        case Banner(heading, text, alarm):
+            mark = "**" if alarm else ""
+            return f"> **{escape(heading)}**\n>\n> {mark}{escape(text)}{mark}"
         case Bullets(items):
             return "\n".join(f"* {escape(item)}" for item in items)
         case Figure(name, caption):

@@ -31,7 +31,7 @@ class MethodResult:
     title, description
         What a reader sees: a few words, and one or two sentences.
     certified
-        Whether the method comes with a proof for some (epsilon, delta).
+        Whether the method comes with a proof for some (epsilon, delta); ``None`` if unknown.
     calibration, audited
         The runs with their scores.
     analysis
@@ -51,7 +51,7 @@ class MethodResult:
     name: str
     title: str
     description: str
-    certified: bool
+    certified: bool | None
     calibration: CalibrationRuns
     audited: AuditedRuns
     analysis: Analysis

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from jaxaudit.report.results import AuditReport, MethodResult
 
 _METHOD_WIDTH = 18
+_FAILED = " #"
 _TERMINAL_WIDTH = 106  # of the table
 
 
@@ -63,13 +64,16 @@ def header_rows(report: "AuditReport") -> tuple[list[str], list[str]]:
 def row(method: "MethodResult") -> list[str]:
     """The cells of one method, in the order of `header_rows`."""
     analysis = method.analysis
+    overlap = f"{analysis.overlaps.mean():.1f}/{analysis.selection.num_guesses}"
+    # Guesses without evidence are arbitrary, and so is what they hit.
+    ceiling, overlap = ("-", "-") if analysis.no_evidence else (number(analysis.ceiling), overlap)
     return [
         method.title,
         f"{number(analysis.direct.epsilon)} | {number(analysis.direct_small_delta.epsilon)}",
         f"{number(analysis.soft.epsilon)} | {number(analysis.soft_small_delta.epsilon)}",
         number(analysis.paper.epsilon),
-        number(analysis.ceiling),
-        f"{analysis.overlaps.mean():.1f}/{analysis.selection.num_guesses}",
+        ceiling,
+        overlap + (_FAILED if analysis.failed_audited else ""),
         accuracies(method),
         verdict_word(analysis.verdict),
     ]
@@ -85,11 +89,21 @@ def confidence(report: "AuditReport") -> str:
     return f"{100 * (1 - report.design.significance):g} %"
 
 
+def failures(method: "MethodResult") -> list[str]:
+    """How many audited runs failed, in one sentence, if any did."""
+    num_failed = len(method.analysis.failed_audited)
+    if not num_failed:
+        return []
+    return [f"{num_failed} of {method.audited.num_runs} audited runs failed and count as no evidence"]
+
+
 def footnote(report: "AuditReport") -> str:
     """What the marks in the table mean."""
+    failed = any(method.analysis.failed_audited for method in report.methods)
     return (
         f"eps: lower bound on the true epsilon at confidence {confidence(report)}, d: its delta. "
         "* decides the verdict; the other columns are informational."
+        + (f" {_FAILED.strip()} some audited runs failed and count as overlap 0." if failed else "")
     )
 
 

@@ -13,7 +13,8 @@ from jaxaudit.errors import InputError
 from jaxaudit.report.compare import differences, same_array
 from jaxaudit.report.document import SCHEMA_VERSION, plain, read_json, statistics_document
 from jaxaudit.report.evidence_file import Evidence, read_evidence
-from jaxaudit.report.folder import DOCUMENT, EVIDENCE, file_digest
+from jaxaudit.report.figures import GUESSES
+from jaxaudit.report.folder import DOCUMENT, EVIDENCE, REPORT_FILES, file_digest
 from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_unique
 
 Arrays = dict[str, np.ndarray]
@@ -102,10 +103,13 @@ def _check_layout(folder: Path, document: dict[str, Any]) -> None:
     """Raise if the parts of the document that are compared are not there."""
     methods, digests = document.get("methods"), document.get("sha256")
     named = isinstance(methods, list) and all(
-        isinstance(method, dict) and "name" in method for method in methods
+        isinstance(method, dict) and "name" in method and isinstance(method.get("statistics"), dict)
+        for method in methods
     )
     if not named or not isinstance(digests, dict):
-        raise InputError(f"{folder / DOCUMENT} is damaged: it lacks 'methods' with names, or 'sha256'")
+        raise InputError(
+            f"{folder / DOCUMENT} is damaged: it lacks 'methods' with name and statistics, or 'sha256'"
+        )
 
 
 def _check_versions(document: dict[str, Any], evidence: Evidence) -> Check:
@@ -143,18 +147,26 @@ def _all_checks(folder: Path, document: dict[str, Any], evidence: Evidence) -> I
     for name, arrays in evidence.methods.items():
         for check in _method_checks(design, claim, record_ids, arrays, methods[name]):
             yield Check(f"{name}: {check.name}", check.ok, check.detail)
+    yield _check_origin(evidence, methods)
     yield _check_noise(evidence.methods)
 
 
 def _check_files(folder: Path, document: dict[str, Any]) -> Check:
     digests = document["sha256"]
-    problems = [f"{EVIDENCE} has no digest in {DOCUMENT}"] if EVIDENCE not in digests else []
+    expected = REPORT_FILES - {DOCUMENT} - ({GUESSES} if not _has_guess_curve(document) else set())
+    problems = [f"{name} has no digest in {DOCUMENT}" for name in sorted(expected - digests.keys())]
     for name, digest in digests.items():
         if not (folder / name).is_file():
             problems.append(f"{name} is missing")
         elif file_digest(folder / name) != digest:
             problems.append(f"{name} was changed after the report was written")
     return _check("files", problems, f"{len(digests)} files have the digests that {DOCUMENT} names")
+
+
+def _has_guess_curve(document: dict[str, Any]) -> bool:
+    """Whether some method chose its number of guesses, which is drawn in a figure of its own."""
+    selections = [method["statistics"].get("selection") for method in document["methods"]]
+    return any(isinstance(chosen, dict) and chosen.get("candidate_guesses") for chosen in selections)
 
 
 def _method_checks(
@@ -174,7 +186,7 @@ def _method_checks(
         return
     yield _check_guesses(arrays, analysis.selection.num_guesses)
     yield _check_overlaps(arrays)
-    stored = stated.get("statistics", {})
+    stored = stated["statistics"]
     chosen = differences(stored.get("selection"), plain(analysis.selection), "selection")
     yield _check("choices", chosen, "r, temperature and threshold follow from the calibration runs alone")
     yield _check(
@@ -225,6 +237,18 @@ def _check_run_ids(arrays: Arrays, stated: dict[str, Any]) -> Check:
     for name in ("calibration_run_ids", "run_ids"):
         problems += differences(stated.get(name), plain(arrays[name]), name)
     return _check("run ids", problems, "calibration and audited runs are disjoint")
+
+
+def _check_origin(evidence: Evidence, methods: dict[str, dict[str, Any]]) -> Check:
+    """Report and evidence agree on what was trained here; of those runs, the noise keys must be there."""
+    stated = {name: method.get("trained_here") for name, method in methods.items()}
+    problems = differences(stated, evidence.header["trained_here"], "trained_here")
+    for name, made_here in stated.items():
+        if made_here is not ("noise_keys" in evidence.methods[name]):
+            found = "are missing" if made_here else "are there, but it was not trained here"
+            problems.append(f"the noise keys of {name} {found}")
+    ours = ", ".join(name for name, made_here in stated.items() if made_here)
+    return _check("origin", problems, f"trained here: {ours or 'none'}")
 
 
 def _check_noise(methods: dict[str, Arrays]) -> Check:

@@ -441,7 +441,12 @@ def test_lemma_says_when_it_is_vacuous(cli):
         (guess_arrays(), ("--temperature", 2), "temperature is only used for scores and log-ratios, got 2.0"),
         (guess_arrays(), ("--out", "report"), "a report needs scores, evidence.npz has none"),
         (guess_arrays(), ("--statistic", "tail"), "threshold"),
-        (guess_arrays(), ("--method", "odds", "--delta", 0.1), "odds"),
+        (guess_arrays(), ("--method", "odds", "--delta", 0.1), "delta must be 0 for method='odds', got 0.1"),
+        (
+            {"overlaps": OVERLAPS},  # refused before the sizes that are not there are asked for
+            ("--method", "odds", "--claim-epsilon", 1, "--claim-delta", 0.1, "--num-groups", 8),
+            "claim_delta must be 0 with method odds, got 0.1",
+        ),
         (
             guess_arrays() | {"guesses": np.ones((8, 6), int)},
             (),

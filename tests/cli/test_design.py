@@ -61,6 +61,7 @@ def test_existing_file_is_kept(cli):
         (("--num-retain", 0), "num_retain must be an integer of at least 1, got 0"),
         (("--threshold", 3), "threshold is only used by statistic='tail', got 3"),
         (("--predictor", "joint"), "num_calibration_runs must be an integer of at least 140, got"),
+        (("--export", "design.csv"), "export must be a .npz file, got design.csv"),
         (("--export", "nowhere/design.npz"), "folder nowhere does not exist"),
     ],
 )

@@ -114,15 +114,22 @@ def test_own_held_out_records_are_used():
             r"the data has no record 'r99' \(2 unknown ids; .* 30 ids .* 'r0'",
         ),
         ({"forget_ids": (("r1",), ("r2", "r1"))}, "got record id 'r1' twice"),
-        ({"forget_ids": (("r1", "r2"),)}, "forget_ids must name at least 2 groups of at least one record"),
-        ({"forget_ids": (("r1",), ())}, "forget_ids must name at least 2 groups of at least one record"),
+        ({"forget_ids": (("r1", "r2"),)}, "at least 2 groups of at least one record, got 1 with 2 records$"),
+        ({"forget_ids": (("r1",), ())}, "groups of at least one record, got 2 with 1, 0 records$"),
+        ({"forget_ids": ()}, "groups of at least one record, got 0 with no records$"),
+        ({"forget_ids": (("r1 r2",),)}, r"no record 'r1 r2' \(1 unknown .*\); separate ids by commas$"),
+        ({"forget_ids": (("r99",), ("x y",))}, r"no record 'r99' .*'r2'\)$"),
+        (
+            {"forget_ids": (("r1",), ("r2",)), "num_groups": 2, "group_size": 3},
+            "come from forget_ids, got num_groups=2, group_size=3 too$",
+        ),
         (
             {"forget_ids": (("r1",), ("r2",)), "num_groups": 2},
-            "come from forget_ids, got num_groups=2, group_size=1",
+            r"come from forget_ids, got num_groups=2 too$",
         ),
         (
             {"forget_ids": (("r1",), ("r2",)), "group_size": 2},
-            "come from forget_ids, got num_groups=None, group_size=2",
+            r"come from forget_ids, got group_size=2 too$",
         ),
     ],
 )

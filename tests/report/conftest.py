@@ -16,11 +16,11 @@ DESIGN = AuditDesign(num_groups=GROUPS, num_calibration_runs=CALIBRATION, num_au
 CLAIM = Claim(epsilon=0.2)
 
 
-def make_method(name: str, strength: float, failed: bool = False) -> MethodResult:
-    """A method whose scores are ``strength`` times the sign plus unit noise."""
+def make_method(name: str, strength: float, failed: bool = False, noise: float = 1.0) -> MethodResult:
+    """A method whose scores are ``strength`` times the sign plus Gaussian noise."""
     rng = np.random.default_rng(7)
     signs = rng.permuted(np.tile([1, -1], (CALIBRATION + AUDITED, GROUPS // 2)), axis=1)
-    scores = strength * signs[:, :, None] + rng.normal(size=(*signs.shape, 2))
+    scores = strength * signs[:, :, None] + noise * rng.normal(size=(*signs.shape, 2))
     weights = np.ones((GROUPS, 2))
     weights[3, 1] = 0
     flags = np.zeros(len(signs), bool)
@@ -67,6 +67,18 @@ def make_report(**changes: object) -> AuditReport:
 @pytest.fixture(scope="session")
 def report() -> AuditReport:
     return make_report()
+
+
+@pytest.fixture(scope="session")
+def clear() -> AuditReport:
+    """A report on a method that leaks so much that records are recognised."""
+    return make_report(methods=(make_method("clear", 3.0),))
+
+
+@pytest.fixture(scope="session")
+def silent() -> AuditReport:
+    """A report on a method whose scores are all the same, with failed runs."""
+    return make_report(methods=(make_method("silent", 0.0, failed=True, noise=0.0),))
 
 
 @pytest.fixture(scope="session")

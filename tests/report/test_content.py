@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jaxaudit.report.blocks import Bullets, Code, Figure, Section, Table, Text, Warn
+from jaxaudit.report.blocks import Banner, Bullets, Code, Figure, Section, Table, Text, Warn
 from jaxaudit.report.content import report_sections
 from jaxaudit.report.document import PRIVACY_WARNING
 from jaxaudit.report.figures import FIGURE_NAMES
@@ -22,6 +22,8 @@ def words(sections):
             match block:
                 case Text(text) | Warn(text) | Code(text):
                     parts.append(text)
+                case Banner(heading, text, _):
+                    parts.append(f"{heading}: {text}")
                 case Bullets(items):
                     parts += items
                 case Table(header, rows):
@@ -53,17 +55,51 @@ def test_every_figure_is_shown_once_if_it_was_drawn(report, sections):
         "true-positive rate at 0.1 % false positives",
         "true-positive rate at 1 % false positives",
         "area under the ROC curve",
-        "groups are recognised at a false-discovery rate of 0.1",
+        "None of the 12 groups is recognised at a false-discovery rate of 0.1, which does not mean that they",
         "The parameters did not move",
         "method leaky: with 95 % confidence the true epsilon is at least",
-        "Falsified at level 0.05: the claim (epsilon 0.2, delta 0).",
-        "A group after that number is not recognised, which does not mean that it was forgotten.",
+        "method leaky: Falsified at level 0.05: the claim (epsilon 0.2, delta 0).",
+        "1 of 5 audited runs failed and count as no evidence.",
+        "Registration: The design is part of the specification",
+        "Not certified: no proof gives it an (epsilon, delta).",
         "method blind: this attack found nothing",
         "Not falsified: this attack found no evidence against (epsilon 0.2, delta 0); this is no",
     ],
 )
 def test_what_must_be_said_is_said(sections, sentence):
     assert sentence in words(sections)
+
+
+def test_verdicts_come_first_and_only_a_falsified_claim_is_an_alarm(sections):
+    assert sections[0].title == "In short"
+    assert [block.alarm for block in sections[0].blocks[:2] if isinstance(block, Banner)] == [True, False]
+    assert [block.heading for block in blocks(sections, Banner)] == ["method leaky", "method blind"]
+
+
+def test_failed_runs_are_told_in_short_of_the_method_that_has_them(sections):
+    (found,) = blocks(sections[:1], Bullets)
+    assert ["audited runs failed" in item for item in found.items] == [True, False]
+
+
+def test_registration_is_told_in_short(report):
+    elsewhere = replace(report, methods=tuple(replace(method, noise_keys=None) for method in report.methods))
+    assert "Registration: The design was NOT registered" in words(report_sections(elsewhere, ())[:1])
+    registered = replace(elsewhere, registered=True, spec={"design_sha256": "ab12"})
+    assert "Registration: A design file with the SHA-256 ab12" in words(report_sections(registered, ())[:1])
+
+
+@pytest.mark.parametrize(
+    ("certified", "sentence"),
+    [
+        (True, " Certified: a proof gives it some (epsilon, delta)."),
+        (False, " Not certified: no proof gives it an (epsilon, delta)."),
+        (None, ""),
+    ],
+)
+def test_certification_is_told_where_it_is_known(report, certified, sentence):
+    method = replace(report.methods[0], certified=certified)
+    texts = [block.text for block in blocks(report_sections(replace(report, methods=(method,)), ()), Text)]
+    assert f"{method.description}{sentence}" in texts
 
 
 def test_two_deciding_methods_have_half_the_significance_each(report):
@@ -85,6 +121,7 @@ def test_without_a_claim_none_was_tested(report):
     text = words(report_sections(replace(report, claim=None, methods=methods), ()))
     assert "No claim was given" in text
     assert "p-value of the claim" not in text
+    assert blocks(report_sections(replace(report, claim=None, methods=methods), ()), Banner) == []
 
 
 def test_notes_are_warnings(report, sections):
@@ -93,14 +130,30 @@ def test_notes_are_warnings(report, sections):
     assert set(report.methods[0].analysis.notes) <= set(warnings)
 
 
-def test_without_evidence_no_record_is_named(report):
-    method = report.methods[1]
-    nothing = replace(method, analysis=replace(method.analysis, no_evidence=True))
-    assert "posterior log-odds" in words(report_sections(replace(report, methods=(method,)), ()))
-    assert "posterior log-odds" not in words(report_sections(replace(report, methods=(nothing,)), ()))
+def test_without_evidence_the_reason_is_told_and_nothing_that_guesses_happen_to_hit(silent):
+    assert silent.methods[0].analysis.no_evidence
+    sections = report_sections(silent, ())
+    (found,) = blocks(sections[:1], Bullets)
+    assert found.items == (
+        "method silent: every score is the same in all runs, so nothing can be learned from them: epsilon is "
+        "0; 1 of 5 audited runs failed and count as no evidence.",
+    )
+    text = words(sections)
+    assert "overlaps of the audited runs guesses are arbitrary" in text
+    assert "of at most" not in text
+    assert "at a false-discovery rate" not in text
 
 
-def test_records_are_called_by_their_ids_or_by_their_group(report, sections):
-    best = report.methods[0].analysis.leakage.records[0].group
-    assert f"r{best}a, r{best}b" in words(sections)
-    assert f"group {best} " in words(report_sections(replace(report, record_ids=None), ()))
+def test_records_are_called_by_their_ids_or_by_their_group(clear):
+    leakage = clear.methods[0].analysis.leakage
+    assert leakage.num_recognised > 0
+    text, best = words(report_sections(clear, ())), leakage.records[0].group
+    assert f"{leakage.num_recognised} of 12 groups are recognised at a false-discovery rate of 0.1." in text
+    assert "A group after that number is not recognised, which does not mean that it was forgotten." in text
+    assert "record posterior log-odds p-value q-value" in text
+    assert f"r{best}a, r{best}b" in text
+    assert f"group {best} " in words(report_sections(replace(clear, record_ids=None), ()))
+
+
+def test_without_a_recognised_group_there_is_no_table_of_records(sections):
+    assert "posterior log-odds" not in words(sections)

@@ -38,6 +38,7 @@ def test_document_is_standard_json_and_comes_back(report, tmp_path):
     assert document["schema_version"] == 1
     assert document["claim"] == {"epsilon": 0.2, "delta": 0.0}
     assert document["design"]["num_groups"] == 12
+    assert document["methods"][0]["trained_here"] is True
     assert document["methods"][0]["run_ids"] == [16, 17, 18, 19, 20]
     json.dumps(document, allow_nan=False)
 

@@ -43,6 +43,7 @@ def test_header_warns_and_tells_the_design(report, path):
     assert "one score per record" in header["privacy"]
     assert header["design"] == report.design.as_dict()
     assert header["record_ids"][3] == ["r3a"]
+    assert header["trained_here"] == {"leaky": True, "blind": True}
 
 
 def test_no_array_is_pickled(path):
@@ -58,7 +59,7 @@ def test_no_array_is_pickled(path):
         ({"header": np.array("3")}, "header is not a JSON object"),
         (
             {"header": np.array(json.dumps({"design": {}}))},
-            "lacks schema_version, claim, registered, record_ids",
+            "lacks schema_version, claim, registered, record_ids, trained_here",
         ),
         ({"stray": np.zeros(2)}, "unknown array 'stray'"),
         ({"method/leaky/scores": None}, "lacks the arrays scores of method 'leaky'"),

@@ -1,11 +1,13 @@
 """The report folder is written as a whole, and never over something else."""
 
+import errno
+
 import pytest
 
 from jaxaudit.errors import InputError
 from jaxaudit.report import folder as folder_module
 from jaxaudit.report.document import read_json
-from jaxaudit.report.folder import REPORT_FILES, file_digest
+from jaxaudit.report.folder import REPORT_FILES, check_folder, file_digest
 
 
 def test_all_files_are_there_with_their_digests(saved):
@@ -30,7 +32,7 @@ def test_parents_are_made_and_an_empty_folder_is_used(report, tmp_path):
 
 def test_a_report_is_overwritten_only_on_request(report, tmp_path):
     (tmp_path / "report.md").write_text("old")
-    with pytest.raises(InputError, match="exists and is not empty"):
+    with pytest.raises(InputError, match=r"is not empty; .* use --overwrite \(overwrite=True\)"):
         report.save(tmp_path)
     assert (tmp_path / "report.md").read_text() == "old"
     report.save(str(tmp_path), overwrite=True)
@@ -48,6 +50,16 @@ def test_a_file_in_the_way_is_an_input_error(report, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is not a folder"):
         report.save(tmp_path / "file", overwrite=True)
+
+
+def test_a_folder_that_cannot_be_written_is_called_by_its_own_name(tmp_path, monkeypatch):
+    def refuse(dir):
+        raise OSError(errno.EROFS, "Read-only file system", f"{dir}/tmp4h1k2")
+
+    monkeypatch.setattr(folder_module.tempfile, "TemporaryDirectory", refuse)
+    with pytest.raises(InputError) as caught:
+        check_folder(tmp_path / "new")
+    assert str(caught.value) == f"report folder {tmp_path / 'new'} cannot be written: Read-only file system"
 
 
 def test_a_crash_leaves_the_old_report_and_nothing_else(report, tmp_path, monkeypatch):

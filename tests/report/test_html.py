@@ -84,6 +84,11 @@ def test_user_strings_are_no_markup(report):
     assert page.words.count(EVIL) > 10
 
 
+def test_verdicts_stand_out(report):
+    styles = [attributes.get("class") for tag, attributes in Page(render_html(report, {})).tags if tag == "p"]
+    assert styles[:2] == ["banner alarm", "banner"]
+
+
 def test_every_number_of_the_table_is_shown(report, figures):
     words = re.sub(r"\s+", " ", Page(render_html(report, figures)).words)
     for title in (

@@ -17,6 +17,14 @@ def test_structure(report):
     assert "    jaxaudit verify DIR" in text
 
 
+def test_verdicts_stand_out(report):
+    leaky, blind = render_markdown(report, ()).split("\n\n")[2:4]
+    assert leaky.startswith("> **method leaky**\n>\n> **Falsified at level 0.05")
+    assert leaky.endswith("**")
+    assert blind.startswith("> **method blind**\n>\n> Not falsified: ")
+    assert not blind.endswith("**")
+
+
 def test_tables_are_rectangular(report):
     cells = [line.count(" | ") for line in render_markdown(report, ()).splitlines() if line.startswith("| ")]
     headers = [

@@ -15,7 +15,9 @@ def test_accuracies_are_in_order(report):
 
 def test_trained_here_follows_the_noise_keys(report):
     assert report.methods[0].trained_here
-    assert not replace(report.methods[0], noise_keys=None).trained_here
+    elsewhere = replace(report.methods[0], noise_keys=None)
+    assert not elsewhere.trained_here
+    assert replace(report, methods=(elsewhere,)).as_dict()["methods"][0]["trained_here"] is False
 
 
 @pytest.mark.parametrize("field", ["retain_accuracy", "forget_accuracy", "test_accuracy", "moved", "seconds"])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jaxaudit.report.table import header_rows, number, report_table, row, verdict_word, wrapped
+from jaxaudit.report.table import footnote, header_rows, number, report_table, row, verdict_word, wrapped
 
 
 def test_table_fits_a_terminal_and_has_one_row_per_method(report):
@@ -27,7 +27,7 @@ def test_cells_are_the_numbers_of_the_analysis(report):
         cells["eps soft"] == f"{number(analysis.soft.epsilon)} | {number(analysis.soft_small_delta.epsilon)}"
     )
     assert cells["Thm 4.2"] == number(analysis.paper.epsilon)
-    assert cells["overlap"] == f"{sum(analysis.overlaps) / 5:.1f}/{analysis.selection.num_guesses}"
+    assert cells["overlap"] == f"{sum(analysis.overlaps) / 5:.1f}/{analysis.selection.num_guesses} #"
     assert cells["verdict"] == "FALSIFIED"
     assert row(replace(method, moved=None, test_accuracy=None))[6] == "-"
 
@@ -36,6 +36,19 @@ def test_cells_are_the_numbers_of_the_analysis(report):
 def test_the_deciding_columns_are_marked(report, method, marked):
     titles = header_rows(replace(report, design=report.design.replace(method=method)))[0]
     assert [column for column, title in enumerate(titles) if title.endswith("*")] == marked
+
+
+def test_failed_audited_runs_are_marked(report):
+    overlap = header_rows(report)[0].index("overlap")
+    assert [row(method)[overlap].endswith(" #") for method in report.methods] == [True, False]
+    assert "# some audited runs failed and count as overlap 0." in footnote(report)
+    assert "#" not in footnote(replace(report, methods=report.methods[1:]))
+
+
+def test_without_evidence_there_is_no_overlap_and_no_ceiling(silent):
+    cells = dict(zip(header_rows(silent)[0], row(silent.methods[0])))
+    assert (cells["ceiling"], cells["overlap"]) == ("-", "- #")
+    assert cells["eps direct*"] == "0 | 0"
 
 
 def test_ceiling_is_that_of_the_deciding_bound(report):

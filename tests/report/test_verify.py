@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from jaxaudit.analysis import analyse
 from jaxaudit.errors import InputError
-from jaxaudit.report.folder import file_digest
+from jaxaudit.report.folder import REPORT_FILES, file_digest
 from jaxaudit.report.verify import verify
 
 
@@ -121,6 +123,29 @@ def test_noise_shared_by_two_methods_is_found(folder):
     assert f"noise keys: {len(keys)} are repeated" in verify(folder).text()
 
 
+def test_deleted_noise_keys_are_found(folder):
+    path = folder / "evidence.npz"
+    with np.load(path) as file:
+        np.savez(path, **{name: file[name] for name in file.files if not name.endswith("noise_keys")})
+    forge_digests(folder)
+    assert mismatches(folder) == {"origin"}
+    assert "the noise keys of leaky are missing; the noise keys of blind are missing" in verify(folder).text()
+
+
+@pytest.mark.parametrize("value", [False, None, "yes"])
+def test_who_trained_is_the_same_in_report_and_evidence(folder, value):
+    tamper_json(folder, set_key("methods", 0, "trained_here", value=value))
+    assert mismatches(folder) == {"origin"}
+    assert f"trained_here.leaky is {value!r}, recomputed True" in verify(folder).text()
+
+
+def test_a_report_on_runs_made_elsewhere_has_no_noise_keys(report, tmp_path):
+    elsewhere = replace(report, methods=tuple(replace(method, noise_keys=None) for method in report.methods))
+    verification = verify(elsewhere.save(tmp_path / "report"))
+    assert verification.ok
+    assert "origin: trained here: none" in verification.text()
+
+
 def test_a_dropped_run_is_found(folder):
     per_run = ("signs", "scores", "run_ids", "failed", "log_ratios", "guesses", "overlaps", "log_evidence")
     for name in per_run:
@@ -184,6 +209,8 @@ def test_a_change_of_any_number_is_found(folder, path, value, found):
         ("claim", {"epsilon": 50.0}, {"design, claim and registration", "statistics"}),
         ("schema_version", 0, {"schema version"}),
         ("record_ids", [["a"]], {"record ids"}),
+        ("trained_here", {"leaky": True}, {"origin"}),
+        ("trained_here", None, {"origin"}),
     ],
 )
 def test_a_change_of_the_header_is_found(folder, key, value, found):
@@ -207,6 +234,22 @@ def test_a_missing_page_is_found(folder):
     assert verification.text().splitlines()[-1].startswith("NOT verified: 1 of ")
 
 
+@pytest.mark.parametrize("name", sorted(REPORT_FILES - {"report.json"}))
+def test_a_file_without_a_digest_is_found(folder, name):
+    tamper_json(folder, lambda document: document["sha256"].pop(name))
+    assert mismatches(folder) == {"files"}
+    assert f"{name} has no digest in report.json" in verify(folder).text()
+
+
+def test_the_figure_of_guesses_is_expected_where_some_were_chosen(report, tmp_path):
+    design = report.design.replace(num_guesses=4)
+    method = report.methods[0]
+    method = replace(method, analysis=analyse(design, method.calibration, method.audited, report.claim))
+    folder = replace(report, design=design, methods=(method,)).save(tmp_path / "report")
+    assert not (folder / "guesses.png").exists()
+    assert verify(folder).ok
+
+
 def test_the_text_names_the_number(folder):
     tamper_json(folder, set_key(*STATISTICS, "direct", "epsilon", value=9.9))
     text = verify(folder).text()
@@ -223,9 +266,9 @@ def test_missing_and_damaged_files_are_input_errors(folder, name):
         verify(folder)
 
 
-@pytest.mark.parametrize("key", ["methods", "sha256"])
-def test_a_document_without_its_parts_is_an_input_error(folder, key):
-    tamper_json(folder, lambda document: document.pop(key))
+@pytest.mark.parametrize("path", [("methods",), ("sha256",), ("methods", 0, "statistics")])
+def test_a_document_without_its_parts_is_an_input_error(folder, path):
+    tamper_json(folder, set_key(*path, value=None))
     with pytest.raises(InputError, match=r"report\.json is damaged"):
         verify(folder)
 
