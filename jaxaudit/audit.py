@@ -35,10 +35,10 @@ from jaxaudit.train import (
     cross_entropy_loss,
     training_loop,
 )
-from jaxaudit.unlearn.base import NamedMethod, Stages, Unlearner, as_stages
+from jaxaudit.unlearn.base import Recipe, Stages, Unlearner, as_stages
 from jaxaudit.unlearn.driver import RunInput, SharedInput, stage_loop
 
-Methods = Mapping[str, NamedMethod | Unlearner | Stages]
+Methods = Mapping[str, Recipe | Unlearner | Stages]
 
 
 def run_audit(
@@ -107,7 +107,7 @@ def run_audit(
     _rehearse(job, setup)
     trained, stats = _train(job, setup, training, model)
     results = tuple(
-        _audit_method(job, setup, trained, name, _named(name, method)) for name, method in methods.items()
+        _audit_method(job, setup, trained, name, _recipe(name, method)) for name, method in methods.items()
     )
     return AuditReport(
         methods=results,
@@ -201,10 +201,10 @@ def _train(job: _Job, setup: _Setup, training: SgdSpec | Loop, model: Model) -> 
     return state.params, stats
 
 
-def _audit_method(job: _Job, setup: _Setup, trained: Params, name: str, named: NamedMethod) -> MethodResult:
+def _audit_method(job: _Job, setup: _Setup, trained: Params, name: str, recipe: Recipe) -> MethodResult:
     began = time.perf_counter()
     keys = _keys_for(setup.keys, f"method {name}")
-    params = _unlearn(job, setup, trained, keys, name, named.method)
+    params = _unlearn(job, setup, trained, keys, name, as_stages(recipe.method))
     run = EvaluationRun(params, trained, setup.forget)
     shared = EvaluationShared(setup.shared.pool, setup.holdout)
     evaluated, _ = map_runs(job.evaluate, run, shared, label=f"{name}: score", **job.engine)
@@ -215,9 +215,9 @@ def _audit_method(job: _Job, setup: _Setup, trained: Params, name: str, named: N
     calibration, audited = _split(job, setup, scores, failed)
     return MethodResult(
         name=name,
-        title=named.title,
-        description=named.description,
-        certified=named.certified,
+        title=recipe.title,
+        description=recipe.description,
+        certified=None if recipe.certificate is None else recipe.certificate.certified,
         calibration=calibration,
         audited=audited,
         analysis=analyse(job.design, calibration, audited, job.claim),
@@ -262,12 +262,8 @@ def _means(evaluated: Evaluation, audited: AuditedRuns, first: int) -> dict[str,
     return {name: float(getattr(evaluated, name)[first:][~audited.failed].mean()) for name in fields}
 
 
-def _named(name: str, method: NamedMethod | Unlearner | Stages) -> NamedMethod:
-    return (
-        method
-        if isinstance(method, NamedMethod)
-        else NamedMethod(as_stages(method), name, "", certified=False)
-    )
+def _recipe(name: str, method: Recipe | Unlearner | Stages) -> Recipe:
+    return method if isinstance(method, Recipe) else Recipe(method, title=name)
 
 
 def _describe(data: AuditData) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from jaxaudit.rules import InlineRules, Rules, make_claim
 from jaxaudit.runs import DEFAULT_MEMORY_BUDGET
 from jaxaudit.signs import draw_order, draw_run_signs, member_indices
 from jaxaudit.train import Params, SgdSpec, cross_entropy_loss
-from jaxaudit.unlearn import NamedMethod, Problem, UnlearningSpec, build_methods, select_methods
+from jaxaudit.unlearn import Problem, Recipe, UnlearningSpec, as_stages, build_methods, select_methods
 
 ScoreName = Literal["logit", "cross-entropy"]
 """Scores of a classifier; those of language models need tokens."""
@@ -124,7 +124,7 @@ class _Job(NamedTuple):
 
     data: AuditData
     model: Model
-    methods: dict[str, NamedMethod]
+    methods: dict[str, Recipe]
     design: AuditDesign
     claim: Claim | None
     initial_params: Params | None
@@ -145,7 +145,13 @@ def _prepare(spec: RunSpec) -> _Job:
     model = mlp(data.retain.x.shape[1:], data.num_classes, spec.hidden)
     num_forget = data.num_groups // 2 * data.group_size
     problem = Problem(
-        cross_entropy_loss(model.logits_fn), spec.training, spec.unlearning, data.num_retain, num_forget
+        loss_fn=cross_entropy_loss(model.logits_fn),
+        logits_fn=model.logits_fn,
+        num_classes=data.num_classes,
+        training=spec.training,
+        spec=spec.unlearning,
+        num_retain=data.num_retain,
+        num_forget=num_forget,
     )
     return _Job(
         data=data,
@@ -167,7 +173,8 @@ def _cost(job: _Job, training: SgdSpec) -> str:
     """What the audit will do, in one sentence."""
     num_members = job.data.num_retain + job.data.num_groups // 2 * job.data.group_size
     updates = {
-        name: sum(stage.num_updates for stage in named.method.stages) for name, named in job.methods.items()
+        name: sum(stage.num_updates for stage in as_stages(recipe.method).stages)
+        for name, recipe in job.methods.items()
     }
     unlearning = ", ".join(f"{name} {count:,}" for name, count in updates.items())
     return (

@@ -58,6 +58,9 @@ class Loop(NamedTuple):
     init: Callable[[Any, Any], Any]
     body: Callable[[Int[Array, ""], Any, Any, Any], Any]
     num_steps: int
+    deterministic: bool = False
+    """Whether equal members give equal results: no random number is drawn from the run's key. Then runs with the same
+    sign vector are trained once."""
 
 
 @dataclass(frozen=True)
@@ -221,4 +224,4 @@ def training_loop(loss_fn: LossFn, spec: SgdSpec, num_members: int) -> Loop:
         batch = take_batch(shared.pool, run.members, step, spec.batch_size)
         return training_step(loss_fn, optimizer, state, batch)[0]
 
-    return Loop(init, body, num_updates)
+    return Loop(init, body, num_updates, deterministic=True)

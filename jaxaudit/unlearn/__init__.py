@@ -3,7 +3,8 @@
 from jaxaudit.unlearn.ascent import gradient_ascent
 from jaxaudit.unlearn.base import (
     Batch,
-    NamedMethod,
+    Certificate,
+    Recipe,
     Stages,
     Trained,
     Unlearner,
@@ -27,9 +28,10 @@ from jaxaudit.unlearn.retrain import exact_retraining, no_unlearning
 __all__ = [
     "METHODS",
     "Batch",
+    "Certificate",
     "MethodEntry",
-    "NamedMethod",
     "Problem",
+    "Recipe",
     "Stages",
     "Trained",
     "Unlearner",

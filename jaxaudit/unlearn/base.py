@@ -3,10 +3,14 @@
 ``init(key, trained) -> state`` and ``update(key, state, batch) -> (state, info)`` describe **one** run. The state's
 first field is ``params``. One update consumes one mini-batch. There is no jit, vmap, printing or file access inside,
 and every random number comes from the key of that call.
+
+A method with several phases is a composition (`then`) of such pairs. A phase that goes on from the whole state of the
+one before it, not only from its parameters, says so (``continues``) and finds it in ``trained.previous``.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import jax
 import optax
@@ -14,7 +18,7 @@ from jaxtyping import Array, Key
 
 from jaxaudit.checks import check_integer
 from jaxaudit.data import Examples
-from jaxaudit.train import Info, LossFn, Params, TrainState, start_training, training_step
+from jaxaudit.train import Info, Loop, LossFn, Params, SgdSpec, TrainState, start_training, training_step
 
 
 class Trained(NamedTuple):
@@ -23,6 +27,13 @@ class Trained(NamedTuple):
     params: Params
     initial_params: Params
     """The parameters that training started from, x0; the same for all runs."""
+    checkpoint: Params | None = None
+    """Parameters of an earlier step of training, for methods that rewind."""
+    previous: Any = None
+    """Last state of the stage before, for a stage that continues it."""
+
+
+Sampling = Literal["in order", "random"]
 
 
 class Batch(NamedTuple):
@@ -36,13 +47,26 @@ class Unlearner(NamedTuple):
     """One stage of unlearning.
 
     ``init(key, trained) -> state`` and ``update(key, state, batch) -> (state, info)``; the driver calls ``update``
-    ``num_updates`` times, with batches of ``batch_size`` examples of each kind, read in a fixed order, again and again.
+    ``num_updates`` times, with batches of ``batch_size`` examples of each kind.
     """
 
     init: Callable[[Key[Array, ""], Trained], Any]
     update: Callable[[Key[Array, ""], Any, Batch], tuple[Any, Info]]
     num_updates: int
     batch_size: int = 64
+    sampling: Sampling = "in order"
+    """Batches are read in the fixed order, again and again, or drawn uniformly with replacement by the noise key."""
+    continues: bool = False
+    """Whether ``init`` reads ``trained.previous``."""
+    gradients_per_example: float = 1.0
+    """Cost: gradient evaluations (or as expensive ones) per example of one kind; 0 if the batch is not looked at."""
+    measure: Callable[[Any], Info] | None = None
+    """``last state -> scalars`` worth reporting about a run, for instance an estimate of an eigenvalue."""
+
+    @property
+    def cost(self) -> float:
+        """Gradient evaluations of single examples in all updates."""
+        return self.num_updates * self.batch_size * self.gradients_per_example
 
 
 class Stages(NamedTuple):
@@ -50,15 +74,53 @@ class Stages(NamedTuple):
 
     stages: tuple[Unlearner, ...]
 
+    @property
+    def cost(self) -> float:
+        """Gradient evaluations of single examples in all stages."""
+        return sum(stage.cost for stage in self.stages)
 
-class NamedMethod(NamedTuple):
-    """A method with what a report says about it."""
 
-    method: Stages
-    title: str
-    description: str
-    certified: bool
-    """Whether it comes with a proof for some (epsilon, delta)."""
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved about a method, at the settings it was built with.
+
+    Examples
+    --------
+    >>> Certificate(1.0, 1e-5, "Theorem 3.1").certified, Certificate.none("a heuristic").certified
+    (True, False)
+    """
+
+    epsilon: float | None
+    """Claimed unlearning parameter; ``None`` if nothing is proved."""
+    delta: float
+    reason: str
+    """The theorem and what it assumes, or why there is no proof."""
+
+    @classmethod
+    def none(cls, reason: str) -> "Certificate":
+        """No proof, and why."""
+        return cls(None, 0.0, reason)
+
+    @property
+    def certified(self) -> bool:
+        """Whether some (epsilon, delta) is proved."""
+        return self.epsilon is not None
+
+
+class Recipe(NamedTuple):
+    """A method, and all that an audit must know about it."""
+
+    method: Unlearner | Stages
+    certificate: Certificate | None = None
+    """``None``: nothing is known."""
+    training: SgdSpec | Loop | None = None
+    """Base training that the method needs; ``None``: that of the audit."""
+    rewind_updates: int | None = None
+    """How many updates before the end of training ``trained.checkpoint`` was taken."""
+    record_at: tuple[int, ...] = ()
+    """Update numbers of the whole method at which its iterate is audited as well, as if it had stopped there."""
+    title: str = ""
+    description: str = ""
 
 
 def then(*parts: Unlearner | Stages) -> Stages:
@@ -156,5 +218,5 @@ def apply(
         state = stage.init(jax.random.fold_in(stage_key, 0), trained)
         for step in range(stage.num_updates):
             state, _ = stage.update(jax.random.fold_in(stage_key, step + 1), state, batch_fn(step))
-        trained = trained._replace(params=state.params)
+        trained = trained._replace(params=state.params, previous=state)
     return trained.params

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from jaxaudit.errors import InputError
-from jaxaudit.train import LossFn, SgdSpec
+from jaxaudit.train import LogitsFn, LossFn, SgdSpec
 from jaxaudit.unlearn.ascent import gradient_ascent
-from jaxaudit.unlearn.base import NamedMethod, Stages, Unlearner, as_stages, then
+from jaxaudit.unlearn.base import Certificate, Recipe, Stages, Unlearner, then
 from jaxaudit.unlearn.retain_finetune import retain_finetune
 from jaxaudit.unlearn.retrain import exact_retraining, no_unlearning
 
@@ -30,10 +30,15 @@ class Problem(NamedTuple):
     """What a method needs to know to be built."""
 
     loss_fn: LossFn
+    logits_fn: LogitsFn
+    num_classes: int
     training: SgdSpec
     spec: UnlearningSpec
     num_retain: int
     num_forget: int
+
+
+Suite = Literal["heuristic", "certified", "convex"]
 
 
 @dataclass(frozen=True)
@@ -44,14 +49,15 @@ class MethodEntry:
     title: str
     description: str
     reference: str
-    certified: bool
-    build: Callable[[Problem], Unlearner | Stages]
+    build: Callable[[Problem], Recipe]
     reads: frozenset[str]
     """Parts of a batch that may change the result: ``retain``, ``forget``."""
     noisy: bool = False
     """Whether the result depends on the key."""
     restarts: bool = False
     """Whether ``init`` moves the parameters, so that zero updates are not the identity."""
+    suite: Suite = "heuristic"
+    """The audit that it is part of: model and design that suit it."""
 
 
 def _settings(sgd: SgdSpec, num_examples: int) -> dict[str, Any]:
@@ -79,14 +85,20 @@ def _retraining(problem: Problem) -> Unlearner:
     return exact_retraining(problem.loss_fn, **_settings(problem.training, problem.num_retain))
 
 
+_HEURISTIC = Certificate.none("a heuristic: nothing is proved about it")
+
+
+def _heuristic(build: Callable[[Problem], Unlearner | Stages]) -> Callable[[Problem], Recipe]:
+    return lambda problem: Recipe(build(problem), _HEURISTIC)
+
+
 _ENTRIES = (
     MethodEntry(
         "none",
         "no unlearning",
         "The trained model is released as it is.",
         "baseline",
-        False,
-        lambda problem: no_unlearning(),
+        lambda problem: Recipe(no_unlearning(), Certificate.none("nothing is unlearned")),
         reads=frozenset(),
     ),
     MethodEntry(
@@ -94,8 +106,7 @@ _ENTRIES = (
         "retain fine-tuning",
         "Training goes on for some epochs on the retain set only.",
         "paper, Appendix G.7",
-        False,
-        _finetune,
+        _heuristic(_finetune),
         reads=frozenset({"retain"}),
     ),
     MethodEntry(
@@ -103,8 +114,7 @@ _ENTRIES = (
         "ascent, then fine-tuning",
         "Gradient ascent on the run's own forget set, then retain fine-tuning.",
         "paper, Appendix G.6",
-        False,
-        _ascent_then_finetune,
+        _heuristic(_ascent_then_finetune),
         reads=frozenset({"retain", "forget"}),
     ),
     MethodEntry(
@@ -112,8 +122,7 @@ _ENTRIES = (
         "exact retraining",
         "The model is trained again from the same start on the retain set only.",
         "definition of unlearning",
-        True,
-        _retraining,
+        lambda problem: Recipe(_retraining(problem), Certificate(0.0, 0.0, "by definition")),
         reads=frozenset({"retain"}),
         restarts=True,
     ),
@@ -144,11 +153,9 @@ def select_methods(names: tuple[str, ...]) -> tuple[MethodEntry, ...]:
     return tuple(METHODS[name] for name in names)
 
 
-def build_methods(entries: tuple[MethodEntry, ...], problem: Problem) -> dict[str, NamedMethod]:
+def build_methods(entries: tuple[MethodEntry, ...], problem: Problem) -> dict[str, Recipe]:
     """The methods for a problem, by name."""
     return {
-        entry.name: NamedMethod(
-            as_stages(entry.build(problem)), entry.title, entry.description, entry.certified
-        )
+        entry.name: entry.build(problem)._replace(title=entry.title, description=entry.description)
         for entry in entries
     }

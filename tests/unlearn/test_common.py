@@ -18,6 +18,7 @@ from jaxaudit.unlearn import (
     Batch,
     MethodEntry,
     Problem,
+    Recipe,
     Trained,
     UnlearningSpec,
     apply,
@@ -38,20 +39,29 @@ SPECS = {
     "finetune": replace(SPEC.finetune, batch_size=BATCH),
     "ascent": replace(SPEC.ascent, batch_size=BATCH),
 }
-PROBLEM = Problem(LOSS, SgdSpec(2, 0.2, batch_size=BATCH), UnlearningSpec(**SPECS), NUM_RETAIN, NUM_FORGET)
+PROBLEM = Problem(
+    loss_fn=LOSS,
+    logits_fn=MODEL.logits_fn,
+    num_classes=4,
+    training=SgdSpec(2, 0.2, batch_size=BATCH),
+    spec=UnlearningSpec(**SPECS),
+    num_retain=NUM_RETAIN,
+    num_forget=NUM_FORGET,
+)
 
 # No method of the registry is noisy yet, so the battery also runs on two compositions that are.
 NOISY = [
     MethodEntry(
-        "release-noise", "", "", "", False, lambda problem: release_noise(sigma=0.1), frozenset(), noisy=True
+        "release-noise", "", "", "", lambda problem: Recipe(release_noise(sigma=0.1)), frozenset(), noisy=True
     ),
     MethodEntry(
         "finetune-and-noise",
         "",
         "",
         "",
-        False,
-        lambda problem: then(METHODS["retain-finetune"].build(problem), repeat(release_noise(sigma=0.1), 2)),
+        lambda problem: Recipe(
+            then(METHODS["retain-finetune"].build(problem).method, repeat(release_noise(sigma=0.1), 2))
+        ),
         frozenset({"retain"}),
         noisy=True,
     ),
@@ -72,7 +82,8 @@ RETAIN, FORGET = jnp.arange(NUM_RETAIN), NUM_RETAIN + jnp.arange(NUM_FORGET)
 
 
 def trained_model(seed=1):
-    return Trained(MODEL.init_fn(jax.random.key(seed)), MODEL.init_fn(jax.random.key(99)))
+    x0, checkpoint = (MODEL.init_fn(jax.random.key(other)) for other in (99, 98))
+    return Trained(MODEL.init_fn(jax.random.key(seed)), x0, checkpoint)
 
 
 def batch_at(step, pool=POOL):
@@ -80,7 +91,18 @@ def batch_at(step, pool=POOL):
 
 
 def stages_of(entry):
-    return as_stages(entry.build(PROBLEM)).stages
+    return as_stages(entry.build(PROBLEM).method).stages
+
+
+def starts_of(entry):
+    """Every stage, with what the stages before it (two updates each) left behind."""
+    trained = trained_model()
+    for stage in stages_of(entry):
+        yield stage, trained
+        state = stage.init(jax.random.key(0), trained)
+        for step in range(min(stage.num_updates, 2)):
+            state, _ = stage.update(jax.random.key(step + 1), state, batch_at(step))
+        trained = trained._replace(params=state.params, previous=state)
 
 
 def largest_difference(left, right):
@@ -88,36 +110,62 @@ def largest_difference(left, right):
 
 
 def unlearn_in_loop(entry, key, trained, pool=POOL):
-    return apply(entry.build(PROBLEM), key, trained, lambda step: batch_at(step, pool))
+    return apply(entry.build(PROBLEM).method, key, trained, lambda step: batch_at(step, pool))
 
 
-def unlearn_many(entry, keys, params, trained):
-    """All stages through the run axis."""
-    shared = SharedInput(POOL, RETAIN, trained.initial_params)
+def one_by_one(loop, runs, shared):
+    """What `run_loops` does, one run after the other."""
+    results = []
+    for index in range(len(runs.key)):
+        run = jax.tree.map(lambda leaf, i=index: leaf[i], runs)
+        state = loop.init(run, shared)
+        for step in range(loop.num_steps):
+            state = loop.body(step, state, run, shared)
+        results.append(state)
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
+
+
+def unlearn_many(entry, keys, models, carry_out):
+    """All stages of several runs, each stage carried out by ``carry_out(loop, runs, shared) -> states``."""
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *models)
+    shared = SharedInput(POOL, RETAIN, models[0].initial_params)
+    params, state = stacked.params, None
     for index, stage in enumerate(stages_of(entry)):
         stage_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, index)
-        run = RunInput(stage_keys, params, jnp.tile(FORGET, (len(keys), 1)))
-        params = run_loops(stage_loop(stage), run, shared)[0].params
+        forget = jnp.tile(FORGET, (len(keys), 1))
+        runs = RunInput(stage_keys, params, forget, stacked.checkpoint, state if stage.continues else None)
+        state = carry_out(stage_loop(stage), runs, shared)
+        params = state.params
     return params
 
 
 @entries
 def test_jit_equals_eager(entry):
     key = jax.random.key(0)
-    for stage in stages_of(entry):
-        eager = stage.update(key, stage.init(key, trained_model()), batch_at(0))
-        jitted = jax.jit(stage.update)(key, jax.jit(stage.init)(key, trained_model()), batch_at(0))
+    for stage, trained in starts_of(entry):
+        eager = stage.update(key, stage.init(key, trained), batch_at(0))
+        jitted = jax.jit(stage.update)(key, jax.jit(stage.init)(key, trained), batch_at(0))
         assert largest_difference(eager[0].params, jitted[0].params) < 1e-6
         assert jax.tree.structure(eager) == jax.tree.structure(jitted)
 
 
 @entries
-def test_run_axis_equals_python_loop(entry):
+def test_run_axis_equals_one_by_one(entry):
     keys = jax.random.split(jax.random.key(3), 3)
-    trained = [trained_model(seed) for seed in (1, 2, 3)]
-    params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[model.params for model in trained])
-    many = unlearn_many(entry, keys, params, trained[0])
-    for run, (key, model) in enumerate(zip(keys, trained)):
+    models = [trained_model(seed) for seed in (1, 2, 3)]
+    many = unlearn_many(entry, keys, models, lambda *args: run_loops(*args)[0])
+    single = unlearn_many(entry, keys, models, one_by_one)
+    assert largest_difference(many, single) < 1e-5
+
+
+@entries
+def test_run_axis_equals_the_plain_loop(entry):
+    if any(stage.sampling == "random" for stage in stages_of(entry)):
+        return  # the driver draws the batches, the plain loop is handed them
+    keys = jax.random.split(jax.random.key(3), 2)
+    models = [trained_model(seed) for seed in (1, 2)]
+    many = unlearn_many(entry, keys, models, one_by_one)
+    for run, (key, model) in enumerate(zip(keys, models)):
         single = unlearn_in_loop(entry, key, model)
         assert largest_difference(jax.tree.map(lambda leaf, i=run: leaf[i], many), single) < 1e-5
 
@@ -138,8 +186,8 @@ def test_another_key_changes_the_result_exactly_if_the_method_is_noisy(entry):
 @entries
 def test_state_keeps_structure_shapes_and_types(entry):
     key = jax.random.key(0)
-    for stage in stages_of(entry):
-        state = stage.init(key, trained_model())
+    for stage, trained in starts_of(entry):
+        state = stage.init(key, trained)
         after, info = stage.update(key, state, batch_at(0))
         assert state._fields[0] == "params"
         assert jax.tree.structure(state) == jax.tree.structure(after)
@@ -150,14 +198,14 @@ def test_state_keeps_structure_shapes_and_types(entry):
 
 @entries
 def test_one_trace_serves_all_updates(entry):
-    for stage in stages_of(entry):
+    for stage, trained in starts_of(entry):
         traces = []
 
         def update(key, state, batch, stage=stage, traces=traces):
             traces.append(1)
             return stage.update(key, state, batch)[0]
 
-        jitted, state = jax.jit(update), stage.init(jax.random.key(0), trained_model())
+        jitted, state = jax.jit(update), stage.init(jax.random.key(0), trained)
         for step in range(3):
             state = jitted(jax.random.key(step), state, batch_at(step))
         assert len(traces) == 1
@@ -165,8 +213,7 @@ def test_one_trace_serves_all_updates(entry):
 
 @entries
 def test_zero_updates_are_the_identity_unless_the_method_restarts(entry):
-    for stage in stages_of(entry):
-        trained = trained_model()
+    for stage, trained in starts_of(entry):
         start = stage.init(jax.random.key(0), trained).params
         chex.assert_trees_all_equal(start, trained.initial_params if entry.restarts else trained.params)
 
@@ -187,8 +234,8 @@ def test_only_declared_data_changes_the_result(entry, part):
 def test_padding_never_counts(entry):
     """Examples of weight 0 may hold anything."""
     key = jax.random.key(0)
-    for stage in stages_of(entry):
-        state = stage.init(key, trained_model())
+    for stage, trained in starts_of(entry):
+        state = stage.init(key, trained)
         plain = batch_at(0)
         masked = jax.tree.map(lambda leaf: leaf, plain)
         masked = Batch(*(part._replace(weights=part.weights.at[-1].set(0.0)) for part in masked))
