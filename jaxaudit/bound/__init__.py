@@ -12,12 +12,20 @@ from jaxaudit.bound.lower_bound import (
     p_value,
     predicted_epsilon,
 )
-from jaxaudit.bound.pairwise import PairwiseResult, optimised_pairwise_epsilon, pairwise_epsilon
+from jaxaudit.bound.pairwise import (
+    AccuracyResult,
+    PairwiseResult,
+    accuracy_epsilon,
+    log10_draws_needed,
+    optimised_pairwise_epsilon,
+    pairwise_epsilon,
+)
 from jaxaudit.bound.plan import Plan, Power, plan
 from jaxaudit.bound.sequence import ConfidenceSequence
 from jaxaudit.bound.validate import FalseAlarms, Validation, validate
 
 __all__ = [
+    "AccuracyResult",
     "BoundMethod",
     "BoundResult",
     "ConfidenceSequence",
@@ -29,6 +37,7 @@ __all__ = [
     "Plan",
     "Power",
     "Validation",
+    "accuracy_epsilon",
     "direction_p_value",
     "epsilon_lower_bound",
     "evidence_lower_bound",
@@ -36,6 +45,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_sigma",
     "joint_log_evidence",
+    "log10_draws_needed",
     "log_evidence",
     "log_num_sign_vectors",
     "log_overlap_counts",

@@ -7,6 +7,7 @@ the two exchanged. Two unlearned models, of data sets that differ in the forgott
 (Lemma 4.1 and Appendix A.3 of the paper).
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -14,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.stats import beta
 
-from jaxaudit.checks import check_choice, check_delta, check_integer, check_significance
+from jaxaudit.checks import check_choice, check_delta, check_epsilon, check_integer, check_significance
 from jaxaudit.errors import InputError
 
 Compare = Literal["reference", "unlearned"]
@@ -209,6 +210,99 @@ def optimised_pairwise_epsilon(
     return replace(at(threshold), threshold=threshold, baseline=at(0.0).epsilon)
 
 
+@dataclass(frozen=True)
+class AccuracyResult:
+    """Lower bound on epsilon from the share of right guesses between a model and its reference."""
+
+    epsilon: float
+    """The bound on the epsilon of the claim, in nats; 0.0 is no evidence."""
+    ceiling: float
+    """What as many right guesses without an error would have given."""
+    error_upper: float
+    """Upper confidence limit of P[wrong guess], at level 1 - significance."""
+    num_right: int
+    num_draws: int
+    delta: float
+    significance: float
+
+
+def accuracy_epsilon(
+    num_right: int, num_draws: int, *, delta: float = 0.0, significance: float = 0.05
+) -> AccuracyResult:
+    """Lower bound on epsilon from guesses which of two models a fair coin chose; one is the reference.
+
+    Under (epsilon, delta) a guess is right with probability at most (e^epsilon + delta) / (1 + e^epsilon).
+    This is the design m = 2, r = 2 of `epsilon_lower_bound` where one side of the pair *is* the reference
+    model, and tighter than it: there both sides are only known to be close to a third model.
+
+    Parameters
+    ----------
+    num_right, num_draws
+        Right guesses, 0 to `num_draws`, and all guesses, at least 1; the model of each draw was chosen by an
+        independent fair coin.
+    delta
+        The delta of the claim, in [0, 1).
+    significance
+        Level zeta in (0, 1).
+
+    Returns
+    -------
+    AccuracyResult
+        epsilon = log((1 - q - delta) / q) with q the Clopper-Pearson upper limit of wrong guesses.
+
+    Raises
+    ------
+    InputError
+        An argument is outside its range.
+
+    Examples
+    --------
+    >>> round(accuracy_epsilon(9_000, 10_000).epsilon, 3)
+    2.142
+    """
+    num_draws = check_integer("num_draws", num_draws, low=1)
+    num_right = check_integer("num_right", num_right, low=0, high=num_draws)
+    delta, significance = check_delta(delta), check_significance(significance)
+
+    def at(right: int) -> tuple[float, float]:
+        wrong = float(_upper_limit(np.array(num_draws - right), num_draws, 2 * significance))
+        return max(math.log(max(1 - wrong - delta, _NO_ROOM) / wrong), 0.0), wrong
+
+    epsilon, error = at(num_right)
+    return AccuracyResult(epsilon, at(num_draws)[0], error, num_right, num_draws, delta, significance)
+
+
+def log10_draws_needed(epsilon: float, *, delta: float = 0.0, significance: float = 0.05) -> float:
+    """Base-10 logarithm of the draws per class without which equation (3) cannot reach epsilon.
+
+    Errorless guesses on n draws per class give log((1 - delta - q)/q) with q = 1 - (significance/2)^(1/n);
+    this solves it for n, which grows like e^epsilon.
+
+    Parameters
+    ----------
+    epsilon
+        At least 0, in nats; thousands are no problem.
+    delta, significance
+        As in `pairwise_epsilon`.
+
+    Raises
+    ------
+    InputError
+        An argument is outside its range.
+
+    Examples
+    --------
+    >>> round(10 ** log10_draws_needed(10.1975, delta=0.01), -3)
+    100000.0
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    significance = check_significance(significance)
+    log_error = math.log1p(-delta) - float(np.logaddexp(0.0, epsilon))
+    # -log(1 - q) is q once q is tiny.
+    log_rate = log_error if log_error < -40 else math.log(-math.log1p(-math.exp(log_error)))
+    return (math.log(-math.log(significance / 2)) - log_rate) / math.log(10)
+
+
 def _best_threshold(
     positive: Float[np.ndarray, " positives"],
     negative: Float[np.ndarray, " negatives"],
@@ -216,19 +310,30 @@ def _best_threshold(
     significance: float,
     compare: Compare,
 ) -> float:
-    """The cut with the largest equation (3)."""
+    """The cut with the largest equation (3); the lowest one, if several have it."""
     scores = np.unique(np.concatenate([positive, negative]))
     # Halved before they are added, so that the largest floats do not overflow.
     cuts = np.append(scores[0], scores[:-1] / 2 + scores[1:] / 2)
     misses = np.searchsorted(np.sort(positive), cuts)
     alarms = len(negative) - np.searchsorted(np.sort(negative), cuts)
-    bounds = _equation_3(
-        _upper_limit(alarms, len(negative), significance),
-        _upper_limit(misses, len(positive), significance),
-        delta,
-        compare,
-    )
-    return float(cuts[np.argmax(bounds)])
+
+    def bounds(alarms: np.ndarray, misses: np.ndarray) -> Float[np.ndarray, " cuts"]:
+        return _equation_3(
+            _upper_limit(alarms, len(negative), significance),
+            _upper_limit(misses, len(positive), significance),
+            delta,
+            compare,
+        )
+
+    # Limits are slow, and cuts are ordered: between two of them, no cut has fewer misses than the first and
+    # fewer alarms than the last. Only stretches that could hold the largest bound are looked at in full.
+    edges = np.unique(np.append(np.arange(0, len(cuts), math.isqrt(len(cuts))), len(cuts) - 1))
+    first, last = edges[:-1], edges[1:]
+    best = bounds(alarms[edges], misses[edges]).max()
+    hopeful = bounds(alarms[last], misses[first]) >= best
+    inside = np.repeat(hopeful, last - first)
+    index = np.append(np.flatnonzero(inside), edges[-1])
+    return float(cuts[index[np.argmax(bounds(alarms[index], misses[index]))]])
 
 
 def _upper_limit(

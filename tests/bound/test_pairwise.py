@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom, binomtest, norm
 
 from jaxaudit.bound.gaussian import gaussian_sigma
-from jaxaudit.bound.pairwise import optimised_pairwise_epsilon, pairwise_epsilon
+from jaxaudit.bound.lower_bound import epsilon_lower_bound
+from jaxaudit.bound.pairwise import (
+    accuracy_epsilon,
+    log10_draws_needed,
+    optimised_pairwise_epsilon,
+    pairwise_epsilon,
+)
 from jaxaudit.errors import InputError
 
 
@@ -146,6 +152,23 @@ def test_threshold_is_the_best_of_all_cuts(compare):
         assert result.baseline == at(0.0)
 
 
+@pytest.mark.parametrize(("compare", "size"), [("reference", 900), ("unlearned", 150)])
+@pytest.mark.parametrize(("shift", "digits", "delta"), [(0.0, 9, 0.0), (1.5, 2, 0.01), (4.0, 9, 0.2)])
+def test_skipped_stretches_never_hold_the_best_cut(compare, size, shift, digits, delta):
+    rng = np.random.default_rng(3)
+    draws = rng.normal([[shift], [0]], 1, (2, size))
+    positive, negative = np.round(draws, digits)
+    options = {"delta": delta, "compare": compare}
+    result = optimised_pairwise_epsilon(positive, negative, positive, negative, **options)
+    scores = np.unique(np.append(positive, negative))
+    cuts = np.append(scores[0], (scores[:-1] + scores[1:]) / 2)
+    misses, alarms = (positive[:, None] < cuts).sum(axis=0), (negative[:, None] >= cuts).sum(axis=0)
+    every = [bound(size - m, m, a, size - a, **options).epsilon for m, a in zip(misses, alarms)]
+    assert result.epsilon == max(every)
+    if result.epsilon > 0:
+        assert result.threshold == cuts[np.argmax(every)]
+
+
 def test_threshold_never_sees_the_evaluation_scores():
     rng = np.random.default_rng(1)
     calibration = rng.normal(1, 1, 500), rng.normal(0, 1, 500)
@@ -239,3 +262,67 @@ def test_bad_input_is_named(call, message):
 
 def scored(positive, negative):
     return optimised_pairwise_epsilon(positive, negative, [0, 1], [0, 1])
+
+
+# The share of right guesses
+
+
+@given(st.integers(0, 80), st.integers(1, 80), st.floats(0, 0.3))
+def test_share_of_right_guesses_with_scipys_exact_limit(right, draws, delta):
+    right = min(right, draws)
+    result = accuracy_epsilon(right, draws, delta=delta, significance=0.05)
+    # The lower end of a two-sided 90 % interval is the one-sided limit at 95 %.
+    low = binomtest(right, draws).proportion_ci(0.9).low
+    assert result.error_upper == pytest.approx(1 - low, rel=1e-9)
+    expected = math.log(max((low - delta) / (1 - low), 1))
+    assert result.epsilon == pytest.approx(expected, abs=1e-9)
+    assert result.ceiling >= result.epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (1.0, 0.05), (3.0, 0.01)])
+def test_coverage_of_the_share_by_enumeration(epsilon, delta):
+    # The extreme mechanism is right with probability (e^epsilon + delta) / (1 + e^epsilon).
+    draws, chance = 300, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon))
+    false_alarm = sum(
+        binom.pmf(right, draws, chance)
+        for right in range(draws + 1)
+        if accuracy_epsilon(right, draws, delta=delta).epsilon > epsilon + 1e-12
+    )
+    assert 0.005 < false_alarm <= 0.05
+
+
+def test_the_share_is_tighter_than_the_direct_bound_for_two_groups():
+    for right in (60, 75, 99, 100):
+        overlaps = 2 * (np.arange(100) < right)
+        direct = epsilon_lower_bound(overlaps, num_groups=2, num_guesses=2, delta=0.01).epsilon
+        assert accuracy_epsilon(right, 100, delta=0.01).epsilon > direct
+    assert accuracy_epsilon(50, 100).epsilon == accuracy_epsilon(0, 100).epsilon == 0.0
+
+
+def test_bad_shares_are_named():
+    with pytest.raises(InputError, match="num_draws must be an integer of at least 1, got 0"):
+        accuracy_epsilon(0, 0)
+    with pytest.raises(InputError, match="num_right must be an integer between 0 and 5, got 6"):
+        accuracy_epsilon(6, 5)
+    with pytest.raises(InputError, match=r"delta must be in \[0, 1\), got 1"):
+        accuracy_epsilon(5, 5, delta=1)
+    with pytest.raises(InputError, match=r"significance must be in \(0, 1\), got 0"):
+        accuracy_epsilon(5, 5, significance=0)
+
+
+# The draws that an epsilon takes
+
+
+@pytest.mark.parametrize("draws", [10, 1000, 100_000, 10**9])
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+def test_draws_needed_invert_the_ceiling(draws, delta):
+    ceiling = bound(draws, 0, 0, draws, delta=delta, significance=0.1).ceiling
+    assert 10 ** log10_draws_needed(ceiling, delta=delta, significance=0.1) == pytest.approx(draws, rel=1e-7)
+
+
+def test_draws_needed_grow_like_the_exponential():
+    for epsilon in (39.5, 300.0, 5000.0):
+        doubled = log10_draws_needed(epsilon + math.log(2)) - log10_draws_needed(epsilon)
+        assert doubled == pytest.approx(math.log10(2), rel=1e-9)
+    with pytest.raises(InputError, match="epsilon must not be negative, got -1"):
+        log10_draws_needed(-1.0)
