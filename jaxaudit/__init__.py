@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jaxaudit import bound as bound
+    from jaxaudit import convex as convex
     from jaxaudit import models as models
     from jaxaudit import unlearn as unlearn
     from jaxaudit.analysis import Claim as Claim
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from jaxaudit.scored import CalibrationRuns as CalibrationRuns
     from jaxaudit.spec import RunSpec as RunSpec
     from jaxaudit.spec import run_spec as run_spec
+    from jaxaudit.spec import run_suites as run_suites
     from jaxaudit.train import SgdSpec as SgdSpec
 
     __version__: str
 
-_SUBMODULES = ("bound", "models", "unlearn")
+_SUBMODULES = ("bound", "convex", "models", "unlearn")
 _HOMES = {
     "AuditData": "data",
     "AuditDesign": "design",
@@ -43,6 +45,7 @@ _HOMES = {
     "load_data": "data",
     "run_audit": "audit",
     "run_spec": "spec",
+    "run_suites": "spec",
 }
 """Module of each name."""
 _ORIGINAL_NAMES = {"load_data": "load"}
@@ -60,11 +63,13 @@ __all__ = [
     "__version__",
     "audit_scores",
     "bound",
+    "convex",
     "epsilon_lower_bound",
     "load_data",
     "models",
     "run_audit",
     "run_spec",
+    "run_suites",
     "unlearn",
 ]
 

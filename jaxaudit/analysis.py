@@ -258,6 +258,30 @@ def _verdict(
     )
 
 
+def judge_claim(analysis: Analysis, claim: Claim) -> Verdict:
+    """Test another claim on the evidence of an analysis, by the design's method and at its level.
+
+    Every claim is a test of its own: over several of them the chances of a false alarm add up.
+
+    Parameters
+    ----------
+    analysis
+        As returned by `analyse`.
+    claim
+        A claimed (epsilon, delta).
+
+    Examples
+    --------
+    >>> signs = np.random.default_rng(0).permuted(np.tile([1, -1], (50, 20)), axis=1)
+    >>> design = AuditDesign(num_groups=40, num_calibration_runs=40, num_audit_runs=10)
+    >>> runs = CalibrationRuns(signs[:40], signs[:40]), AuditedRuns(signs[40:], signs[40:])
+    >>> judge_claim(analyse(design, *runs), Claim(epsilon=1.0)).falsified
+    True
+    """
+    attacked = _Attacked(**{name: getattr(analysis, name) for name in _Attacked._fields})
+    return _verdict(analysis.design, claim, analysis.selection, attacked, analysis.no_evidence)
+
+
 def bound_notes(bound: BoundResult) -> tuple[str, ...]:
     """What a reader must know about a counting bound of runs that did not fail.
 

@@ -85,7 +85,7 @@ def audit_scores(
         name=name,
         title=name,
         description=description,
-        certified=None,
+        certificate=None,
         calibration=calibration,
         audited=audited,
         analysis=analysis,

@@ -3,6 +3,7 @@
 Base training of a data set and exact retraining on the retain set are the same function, fed with other examples.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 from jaxaudit.checks import check_integer
 from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
+from jaxaudit.schedules import ScheduleName, make_schedule
 
 Params: TypeAlias = PyTree[Float[Array, "..."]]
 LogitsFn = Callable[[Params, Array], Float[Array, "examples classes"]]
@@ -65,20 +67,28 @@ class Loop(NamedTuple):
 
 @dataclass(frozen=True)
 class SgdSpec:
-    """Plain SGD whose learning rate falls linearly to an end value over all epochs.
+    """SGD with a learning rate that follows a schedule over all updates; plain, unless momentum or decay is asked for.
+
+        g <- gradient, shortened to norm ``clip_norm``;  g <- g + weight_decay params;  params <- params - rate_t g
 
     Parameters
     ----------
     epochs
         Passes over the examples; the order is the same in every pass.
     learning_rate
-        First value of the linear schedule.
+        First value of the schedule; of ``one-cycle`` the largest. Positive.
     end_learning_rate
-        Its last value.
+        Last value of ``linear`` and ``cosine``, not negative. The other schedules have none of their own.
     batch_size
         Examples per update. The last batch of an epoch is filled up with weight 0, so no example is left out.
     momentum
-        0 (default) is plain SGD.
+        0 (default) is plain SGD; below 1.
+    schedule
+        ``linear`` (default), ``one-cycle``, ``cosine`` or ``constant``; see `jaxaudit.schedules`.
+    weight_decay
+        Added to the gradient of every parameter, biases and scales included, after clipping; not negative.
+    clip_norm
+        Largest Euclidean norm of the gradient of all parameters together; ``None``: no limit.
 
     Examples
     --------
@@ -91,17 +101,25 @@ class SgdSpec:
     end_learning_rate: float = 0.0
     batch_size: int = 64
     momentum: float = 0.0
+    schedule: ScheduleName = "linear"
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
 
     def __post_init__(self) -> None:
         check_integer("epochs", self.epochs, low=0)
         check_integer("batch_size", self.batch_size, low=1)
-        if not self.learning_rate > 0 or not self.end_learning_rate >= 0:
+        if not 0 < self.learning_rate < math.inf or not 0 <= self.end_learning_rate < math.inf:
             raise InputError(
                 "learning_rate must be positive and end_learning_rate not negative, "
                 f"got {self.learning_rate} and {self.end_learning_rate}"
             )
         if not 0 <= self.momentum < 1:
             raise InputError(f"momentum must be in [0, 1), got {self.momentum}")
+        if not 0 <= self.weight_decay < math.inf:
+            raise InputError(f"weight_decay must not be negative, got {self.weight_decay}")
+        if self.clip_norm is not None and not 0 < self.clip_norm < math.inf:
+            raise InputError(f"clip_norm must be positive or None, got {self.clip_norm}")
+        self._schedule(1)  # so that a wrong name or end is found here
 
     def num_updates(self, num_examples: int) -> int:
         """Updates in all epochs over this many examples."""
@@ -109,8 +127,16 @@ class SgdSpec:
 
     def optimizer(self, num_updates: int) -> optax.GradientTransformation:
         """The optax optimiser for a training of this many updates."""
-        schedule = optax.linear_schedule(self.learning_rate, self.end_learning_rate, max(num_updates, 1))
-        return optax.sgd(schedule, momentum=self.momentum or None)
+        sgd = optax.sgd(self._schedule(max(num_updates, 1)), momentum=self.momentum or None)
+        before = []
+        if self.clip_norm is not None:
+            before.append(optax.clip_by_global_norm(self.clip_norm))
+        if self.weight_decay:
+            before.append(optax.add_decayed_weights(self.weight_decay))
+        return optax.chain(*before, sgd) if before else sgd
+
+    def _schedule(self, num_updates: int) -> optax.Schedule:
+        return make_schedule(self.schedule, self.learning_rate, num_updates, self.end_learning_rate)
 
 
 def num_batches(num_examples: int, batch_size: int) -> int:
@@ -149,12 +175,13 @@ def take_batch(
     places = (step % num_batches(len(members), batch_size)) * batch_size + jnp.arange(batch_size)
     index = members[jnp.minimum(places, len(members) - 1)]
     inside = (places < len(members)).astype(pool.weights.dtype)
-    return Examples(pool.x[index], pool.y[index], pool.weights[index] * inside)
+    taken = jax.tree.map(lambda leaf: leaf[index], pool)  # x may be several arrays, as tokens are
+    return taken._replace(weights=taken.weights * inside)
 
 
 @lru_cache(maxsize=64)  # the same function for the same model, so that programs built on it are compiled once
 def cross_entropy_loss(logits_fn: LogitsFn) -> LossFn:
-    """Mean cross-entropy over the examples of weight 1, in nats.
+    """Mean cross-entropy over the examples of weight 1, in nats; a sequence counts as the mean over its tokens.
 
     Examples
     --------
@@ -166,6 +193,7 @@ def cross_entropy_loss(logits_fn: LogitsFn) -> LossFn:
 
     def loss(params: Params, examples: Examples) -> Float[Array, ""]:
         losses = optax.softmax_cross_entropy_with_integer_labels(logits_fn(params, examples.x), examples.y)
+        losses = losses.reshape(len(losses), -1).mean(axis=-1)
         return jnp.sum(losses * examples.weights) / jnp.maximum(jnp.sum(examples.weights), 1.0)
 
     return loss

@@ -1,3 +1,6 @@
+from dataclasses import asdict
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +13,10 @@ from jaxaudit.data import load
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
 from jaxaudit.models import mlp
+from jaxaudit.pipeline import set_up
 from jaxaudit.progress import SilentReporter
-from jaxaudit.runs import _compile_cached
+from jaxaudit.report.verify import verify
+from jaxaudit.runs import COMPILATIONS, RunOptions
 from jaxaudit.train import Loop, SgdSpec, TrainState, cross_entropy_loss
 from jaxaudit.unlearn import (
     METHODS,
@@ -24,6 +29,13 @@ from jaxaudit.unlearn import (
     release_noise,
     repeat,
 )
+from jaxaudit.unlearn.base import Certificate, Recipe
+
+
+class Counted(NamedTuple):
+    params: dict
+    count: jax.Array
+
 
 GROUPS = 40
 DATA = load("digits", seed=0, num_groups=GROUPS, num_holdout=1597)
@@ -34,7 +46,15 @@ DESIGN = AuditDesign(num_groups=GROUPS, num_calibration_runs=16, num_audit_runs=
 
 
 def build(*names, spec=None):
-    problem = Problem(LOSS, TRAINING, spec or UnlearningSpec(), DATA.num_retain, GROUPS // 2)
+    problem = Problem(
+        loss_fn=LOSS,
+        logits_fn=MODEL.logits_fn,
+        num_classes=10,
+        training=TRAINING,
+        spec=spec or UnlearningSpec(),
+        num_retain=DATA.num_retain,
+        num_forget=GROUPS // 2,
+    )
     return build_methods(tuple(METHODS[name] for name in names), problem)
 
 
@@ -174,9 +194,9 @@ def test_equal_stages_of_a_method_have_different_noise():
 def test_a_second_audit_compiles_nothing():
     design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=2)
     run(build("ascent"), design, training=SgdSpec(1, 0.3))
-    before = _compile_cached.cache_info().misses
+    before = COMPILATIONS.count
     again = run(build("ascent"), design, training=SgdSpec(1, 0.3), seed=8)
-    assert _compile_cached.cache_info().misses == before
+    assert COMPILATIONS.count == before
     assert again.methods[0].moved > 0
 
 
@@ -220,7 +240,7 @@ def test_a_design_that_can_show_nothing_is_said_before_training():
 def test_a_small_memory_budget_changes_nothing_but_the_chunks():
     design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=2)
     whole, parts = (
-        run(build("none"), design, training=SgdSpec(2, 0.3), memory_budget=budget)
+        run(build("none"), design, training=SgdSpec(2, 0.3), options=RunOptions(memory_budget=budget))
         for budget in (2**31, 2**18)
     )
     assert parts.timings["runs_at_once"] < whole.timings["runs_at_once"] == 6
@@ -260,12 +280,167 @@ def test_joint_predictor_on_a_small_design():
         ({"design": DESIGN.replace(num_groups=42)}, "design.num_groups must be that of the data, 40, got 42"),
         ({"methods": {}}, "at least one unlearning method"),
         ({"score": "token-cross-entropy"}, "score must be one of logit, cross-entropy, got 'token"),
+        (
+            {"methods": {"a@1": no_unlearning()}},
+            "method name must be without '@', which marks iterates on the way",
+        ),
+        (
+            {"methods": {"a": Recipe(no_unlearning(), record_at=(1,))}},
+            "record_at must be an integer between 1 and 0",
+        ),
+        (
+            {"methods": {"a": Recipe(no_unlearning(), rewind_updates=10**6)}},
+            "rewind_updates must be an integer",
+        ),
         ({"score": "margin"}, "score must be one of logit, cross-entropy, got 'margin'"),
     ],
 )
 def test_arguments_that_do_not_fit(change, message):
     with pytest.raises(InputError, match=message):
         run(**{"methods": {"none": no_unlearning()}, **change})
+
+
+SMALL = DESIGN.replace(num_calibration_runs=4, num_audit_runs=3)
+QUICK = SgdSpec(1, 0.3)
+
+
+def test_runs_of_a_noisy_method_differ_although_they_share_a_trained_model():
+    """Four groups have 6 sign vectors; 17 runs share their models, but never their noise."""
+    data = load("digits", seed=0, num_groups=4, group_size=2, num_holdout=1697)
+    design = AuditDesign(num_groups=4, num_calibration_runs=12, num_audit_runs=5, predictor="joint")
+    methods = {"none": no_unlearning(), "noise": release_noise(sigma=0.1), "more": release_noise(sigma=0.1)}
+    report = run_audit(data, MODEL, methods, design, training=QUICK)
+    assert report.timings["phases"][0]["runs"] == 6
+    none, *noisy = report.methods
+    signs = np.concatenate([none.calibration.signs, none.audited.signs])
+    scores = {
+        method.name: np.concatenate([method.calibration.scores, method.audited.scores]).reshape(17, -1)
+        for method in report.methods
+    }
+    assert len(np.unique(scores["none"], axis=0)) == len(np.unique(signs, axis=0)) == 6
+    assert len(np.unique(np.concatenate([scores[method.name] for method in noisy]), axis=0)) == 2 * 17
+    keys = np.concatenate([method.noise_keys for method in report.methods])
+    assert len(np.unique(keys, axis=0)) == len(keys) == 3 * 17
+
+
+def test_iterates_on_the_way_are_results_of_their_own(tmp_path):
+    descent = gradient_ascent(LOSS, optimizer=optax.sgd(0.05), num_updates=6)
+    certificate = Certificate(1.0, 1e-5, "Theorem 3.1")
+    methods = {
+        "ascent": Recipe(descent, certificate, record_at=(4, 2), title="ascent"),
+        "short": descent._replace(num_updates=4),
+    }
+    report = run(methods, training=QUICK, claim=Claim(0.5))
+    assert [method.name for method in report.methods] == ["ascent@2", "ascent@4", "ascent", "short"]
+    early, late, end, short = report.methods
+    assert (early.recorded_at, late.recorded_at, end.recorded_at) == (2, 4, None)
+    assert [method.cost for method in report.methods] == [2 * 64, 4 * 64, 6 * 64, 4 * 64]
+    assert late.title == "ascent after 4 updates"
+    np.testing.assert_array_equal(late.audited.scores, short.audited.scores)  # ascent draws no noise
+    assert abs(late.audited.scores - end.audited.scores).max() > 0
+    np.testing.assert_array_equal(early.noise_keys, end.noise_keys)
+    assert end.certificate == certificate
+    assert early.certified is late.certified is False
+    assert "on the way" in early.certificate.reason
+    assert (early.seconds, end.seconds is not None) == (None, True)
+    assert verify(report.save(tmp_path / "report")).ok
+
+
+def test_methods_may_bring_a_training_of_their_own():
+    own = SgdSpec(2, 0.1)
+    methods = {
+        "a": no_unlearning(),
+        "b": Recipe(no_unlearning(), training=own, title="b"),
+        "c": Recipe(no_unlearning(), training=SgdSpec(1, 0.3), title="c"),
+    }
+    report = run(methods, SMALL, training=QUICK)
+    a, b, c = (method.audited.scores for method in report.methods)
+    np.testing.assert_array_equal(a, c)
+    np.testing.assert_array_equal(
+        b, run({"a": no_unlearning()}, SMALL, training=own).methods[0].audited.scores
+    )
+    assert report.spec["training"]["training-2"] == {"methods": ["b"], "spec": asdict(own)}
+    assert [phase["name"] for phase in report.timings["phases"] if "train" in phase["name"]] == [
+        "train",
+        "train-2",
+    ]
+
+
+def test_random_trainings_of_one_audit_share_no_noise():
+    def body(step, state, run, shared):
+        return state._replace(
+            params=jax.tree.map(lambda p: p + jax.random.normal(run.key, p.shape), state.params)
+        )
+
+    one = Loop(lambda run, shared: TrainState(shared.initial_params, ()), body, 1)
+    two = one._replace(body=lambda *arguments: body(*arguments))
+    methods = {"a": no_unlearning(), "b": Recipe(no_unlearning(), training=two, title="b")}
+    first, second = (method.audited.scores for method in run(methods, SMALL, training=one).methods)
+    assert (first != second).all()
+
+
+def test_a_training_that_diverges_in_one_run_changes_no_other():
+    """Run 3 (calibration) and run 5 (audited) blow up by themselves, by their own members."""
+
+    def training(broken):
+        victims = jnp.asarray(members[list(broken)])
+
+        def body(step, state, run, shared):
+            rate = jnp.where((run.members == victims).all(axis=1).any(), 1e30, 0.3)
+            batch = jax.tree.map(lambda leaf: leaf[run.members], shared.pool)
+            gradient = jax.grad(LOSS)(state.params, batch)
+            return state._replace(params=jax.tree.map(lambda p, g: p - rate * g, state.params, gradient))
+
+        return Loop(lambda run, shared: TrainState(shared.initial_params, ()), body, 5, deterministic=True)
+
+    members = np.asarray(set_up(DATA, MODEL, SMALL, seed=0).members)
+    methods = {"none": no_unlearning(), "noise": release_noise(sigma=0.01)}
+    broken, healthy = (run(methods, SMALL, training=training(ids)).methods for ids in ((3, 5), ()))
+    for mine, theirs in zip(broken, healthy, strict=True):
+        assert mine.analysis.failed_calibration == (3,)
+        assert mine.analysis.failed_audited == (5,)
+        assert "failed calibration runs, left out of the fit: 3" in mine.notes
+        assert "failed audited runs, counted as no evidence: 5" in mine.notes
+        assert mine.audited.run_ids.tolist() == [4, 5, 6]
+        for part in ("calibration", "audited"):
+            ours, other = getattr(mine, part), getattr(theirs, part)
+            assert not other.failed.any()
+            np.testing.assert_array_equal(ours.scores[~ours.failed], other.scores[~ours.failed])
+
+
+def test_measures_are_summarised_over_all_runs():
+    """The sum of the labels of what is forgotten, not finite where it is even."""
+
+    def update(key, state, batch):
+        return state._replace(count=jnp.sum(batch.forget.y * batch.forget.weights)), {}
+
+    def measure(state):
+        return {"sum": jnp.where(state.count % 2 == 0, jnp.inf, state.count), "never": state.count * jnp.nan}
+
+    stage = Unlearner(
+        lambda key, trained: Counted(trained.params, jnp.float32(0)), update, 1, measure=measure
+    )
+    (result,) = run({"count": stage}, SMALL, training=SgdSpec(0, 0.1)).methods
+    signs = np.concatenate([result.calibration.signs, result.audited.signs])
+    sums = (signs == 1) @ DATA.groups.y[:, 0]
+    odd = sums[sums % 2 == 1]
+    assert 0 < len(odd) < len(sums)
+    expected = {"mean": odd.mean(), "min": odd.min(), "max": odd.max(), "not_finite": len(sums) - len(odd)}
+    assert result.measured == {"sum": pytest.approx(expected), "never": {"not_finite": 7}}
+    assert "never was not finite in 7 runs" in result.notes
+
+
+def test_how_every_computation_was_carried_out_is_told():
+    report = run({"none": no_unlearning()}, SMALL, training=QUICK, options=RunOptions(chunk=2))
+    phases = {phase["name"]: phase for phase in report.timings["phases"]}
+    assert list(phases) == ["train", "none: stage 1 of 1", "none: score"]
+    assert (phases["train"]["strategy"], phases["train"]["runs_at_once"], phases["train"]["runs"]) == (
+        "scan",
+        2,
+        7,
+    )
+    assert phases["train"]["steps"] == QUICK.num_updates(DATA.num_retain + GROUPS // 2)
+    assert report.timings["training_seconds"] == phases["train"]["seconds"] > 0
 
 
 def test_no_key_is_used_twice():

@@ -73,6 +73,7 @@ def test_report_says_that_the_runs_were_made_elsewhere():
     (method,) = report.methods
     assert (method.name, method.title, method.description) == ("mine", "mine", "My method.")
     assert not method.trained_here
+    assert method.certificate is None
     assert method.certified is None
     assert method.accuracies is None
     assert not report.registered

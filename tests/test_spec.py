@@ -16,10 +16,9 @@ from jaxaudit.errors import InputError
 from jaxaudit.keys import stream_key
 from jaxaudit.models import mlp
 from jaxaudit.rules import Rules
-from jaxaudit.signs import member_indices
-from jaxaudit.spec import DesignSpec, RunSpec, make_design, run_spec
+from jaxaudit.spec import CertifiedDesign, RunSpec, run_spec, run_suites
 from jaxaudit.train import SgdSpec, cross_entropy_loss
-from jaxaudit.unlearn import UnlearningSpec
+from jaxaudit.unlearn import ClippingSpec, UnlearningSpec
 
 TINY = RunSpec(
     num_groups=20,
@@ -89,7 +88,7 @@ def test_cost_is_said_before_training_and_counts_the_batches_of_each_stage():
     finetune = SgdSpec(epochs=1, learning_rate=0.1, batch_size=16)
     spec = replace(
         TINY,
-        methods=("all",),
+        methods=("none", "retain-finetune", "ascent", "retrain"),
         num_audit_runs=1,
         training=replace(TINY.training, batch_size=32),
         unlearning=replace(TINY.unlearning, finetune=finetune),
@@ -166,33 +165,78 @@ def test_checkpoint_of_another_network(tmp_path):
         run_spec(replace(TINY, initial_params=str(tmp_path / "x0")))
 
 
-def test_exported_design_has_the_sign_vectors_and_members_of_the_run(report):
-    design_file = make_design(
-        DesignSpec(num_groups=20, num_retain=77, num_calibration_runs=6, num_audit_runs=3, seed=5)
-    )
-    run = report.methods[0]
-    np.testing.assert_array_equal(design_file.calibration_signs, run.calibration.signs)
-    np.testing.assert_array_equal(design_file.signs, run.audited.signs)
-    assert design_file.design == report.design
-    order = np.asarray(jax.random.permutation(stream_key(5, "order"), 97))
-    np.testing.assert_array_equal(design_file.order, order)
-    np.testing.assert_array_equal(design_file.member_indices, member_indices(run.audited.signs, 77, 1, order))
+CERTIFIED = RunSpec(
+    methods=("none", "clipping"),
+    num_holdout=1700,
+    num_groups=24,
+    hidden=(8,),
+    training=SgdSpec(epochs=1, learning_rate=0.3),
+    unlearning=UnlearningSpec(
+        clipping=ClippingSpec(num_noisy_updates=2), clipping_finetune=SgdSpec(epochs=1, learning_rate=0.1)
+    ),
+    certified=CertifiedDesign(num_groups=4, num_calibration_runs=12, num_audit_runs=2),
+)
 
 
-def test_design_without_retain_records_has_signs_only():
-    design_file = make_design(DesignSpec(num_groups=6, rules=Rules(num_guesses=4), method="soft"))
-    assert design_file.member_indices is None
-    assert design_file.order is None
-    assert (design_file.design.num_guesses, design_file.design.method) == (4, "soft")
+def test_certified_methods_get_a_design_of_their_own():
+    report = run_spec(CERTIFIED)
+    assert [method.name for method in report.methods] == ["none", "clipping"]
+    assert (report.design.predictor, report.design.num_groups) == ("joint", 4)
+    assert report.data["group_size"] == 24 // 4
+    assert (
+        len(np.unique(report.methods[1].audited.scores[:, 0, 0])) == 2
+    )  # every draw of the noise is a new model
+
+
+@pytest.mark.slow
+def test_one_audit_per_suite():
+    spec = replace(TINY, methods=("none", "newton"), certified=CERTIFIED.certified)
+    comparison = run_suites(replace(spec, methods=("none", "retain-finetune", "output-perturbation")))
+    assert {name: [one.name for one in report.methods] for name, report in comparison.reports.items()} == {
+        "heuristic": ["none", "retain-finetune"],
+        "convex": ["none", "output-perturbation"],
+    }
+    assert comparison.reports["convex"].spec["model"].startswith("softmax regression")
+
+
+def test_methods_of_several_suites_are_no_single_report():
+    with pytest.raises(InputError, match="methods must fit one design, got some for heuristic and certified"):
+        run_spec(replace(CERTIFIED, methods=("ascent", "clipping")))
 
 
 @pytest.mark.parametrize(
-    ("sizes", "message"),
+    ("changes", "message"),
     [
-        ({"num_retain": 0}, "num_retain must be an integer of at least 1, got 0"),
-        ({"num_retain": 5, "group_size": 0}, "group_size must be an integer of at least 1, got 0"),
+        (
+            {"num_groups": 2},
+            "certified.num_groups must be at most the number of candidate records, .* 2, got 4",
+        ),
+        ({"certified": CertifiedDesign(num_groups=5)}, "certified.num_groups must be even .*, got 5"),
+        (
+            {"certified": CertifiedDesign(num_groups=16)},
+            "certified.num_groups must be so small .* got 16, which need",
+        ),
+        (
+            {"forget_ids": "0-59", "num_groups": None},
+            "forget_ids: the number of groups must be so small .* got 60, which need",
+        ),
+        (
+            {"model": "tinynet", "image_shape": (7, 8, 1)},
+            "image_shape must hold the 64 features",
+        ),
     ],
 )
-def test_design_sizes(sizes, message):
+def test_impossible_certified_designs(changes, message):
     with pytest.raises(InputError, match=message):
-        make_design(DesignSpec(num_groups=6, **sizes))
+        run_spec(replace(CERTIFIED, **changes))
+
+
+@pytest.mark.slow
+def test_a_convolutional_network_can_be_audited():
+    spec = replace(
+        TINY, model="tinynet", widths=(8, 8), methods=("none",), num_calibration_runs=4, num_audit_runs=1
+    )
+    reporter = Recorder()
+    report = run_spec(spec, reporter)
+    assert report.spec["model"].startswith("TinyNet")
+    assert any(line.startswith("model: a step of one run takes") for line in reporter.lines)

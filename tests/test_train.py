@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
 from jaxaudit.runs import run_loops
+from jaxaudit.schedules import make_schedule
 from jaxaudit.train import (
     SgdSpec,
     TrainingRun,
@@ -98,12 +99,96 @@ def test_learning_rate_falls_linearly_to_its_end():
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"learning_rate": float("nan")}, "learning_rate must be positive"),
         ({"end_learning_rate": -0.1}, "end_learning_rate not negative"),
+        ({"learning_rate": float("inf")}, "learning_rate must be positive"),
         ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got 1.0"),
+        ({"schedule": "step"}, "schedule must be one of linear, one-cycle, cosine, constant, got 'step'"),
+        (
+            {"schedule": "constant", "end_learning_rate": 0.2},
+            "end_learning_rate must be 0 .* constant, got 0.2",
+        ),
+        ({"schedule": "one-cycle", "end_learning_rate": 0.1}, "end_learning_rate must be 0 .* one-cycle"),
+        ({"weight_decay": -0.1}, "weight_decay must not be negative, got -0.1"),
+        ({"weight_decay": float("nan")}, "weight_decay must not be negative, got nan"),
+        ({"clip_norm": 0.0}, "clip_norm must be positive or None, got 0.0"),
     ],
 )
 def test_bad_settings(change, message):
     with pytest.raises(InputError, match=message):
         SgdSpec(**{"epochs": 1, "learning_rate": 0.1, **change})
+
+
+def descend(spec, gradients, params):
+    """Updates with given gradients."""
+    optimizer = spec.optimizer(len(gradients))
+    state = optimizer.init(params)
+    for gradient in gradients:
+        updates, state = optimizer.update(gradient, state, params)
+        params = jax.tree.map(jnp.add, params, updates)
+    return params
+
+
+def numpy_descent(gradients, params, rate, momentum, weight_decay, clip_norm):
+    """Clip, decay, heavy ball: one vector of all parameters, in float64."""
+    velocity = np.zeros_like(params)
+    for gradient in gradients:
+        norm = np.linalg.norm(gradient)
+        clipped = gradient * min(1.0, clip_norm / norm)
+        velocity = momentum * velocity + clipped + weight_decay * params
+        params = params - rate * velocity
+    return params
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.2])
+@pytest.mark.parametrize("clip_norm", [None, 1.5])
+def test_the_optimiser_is_the_formula(momentum, weight_decay, clip_norm):
+    rng = np.random.default_rng(3)
+    start, gradients = rng.normal(size=8), rng.normal(size=(5, 8))
+
+    def tree(vector):
+        return {"w": jnp.asarray(vector[:6].reshape(3, 2)), "b": jnp.asarray(vector[6:])}
+
+    settings = {"momentum": momentum, "weight_decay": weight_decay, "clip_norm": clip_norm}
+    spec = SgdSpec(1, 0.3, schedule="constant", **settings)
+    ours = descend(spec, [tree(gradient) for gradient in gradients], tree(start))
+    settings["clip_norm"] = clip_norm or np.inf
+    expected = numpy_descent(gradients, start, 0.3, **settings)
+    np.testing.assert_allclose(np.concatenate([ours["w"].ravel(), ours["b"]]), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_clipping_shortens_long_gradients_only():
+    spec = SgdSpec(1, 1.0, schedule="constant", clip_norm=5.0)
+    for gradient, step in (((3.0, 4.0), (3.0, 4.0)), ((6.0, 8.0), (3.0, 4.0)), ((0.0, 0.0), (0.0, 0.0))):
+        moved = descend(spec, [jnp.array(gradient)], jnp.zeros(2))
+        np.testing.assert_allclose(-moved, step, rtol=1e-6)
+
+
+def test_weight_decay_alone_shrinks_every_parameter_by_the_closed_form():
+    spec = SgdSpec(1, 0.5, schedule="constant", weight_decay=0.2)
+    params = {"w": jnp.ones((2, 2)), "b": jnp.full(2, 3.0)}
+    zero = jax.tree.map(jnp.zeros_like, params)
+    shrunk = descend(spec, [zero] * 4, params)
+    np.testing.assert_allclose(shrunk["w"], np.full((2, 2), 0.9**4), rtol=1e-6)
+    np.testing.assert_allclose(shrunk["b"], np.full(2, 3 * 0.9**4), rtol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "one-cycle", "cosine", "constant"])
+def test_the_schedule_runs_over_all_epochs(schedule):
+    """With gradient 1 everywhere the parameters fall by the sum of the learning rates."""
+    spec = SgdSpec(epochs=5, learning_rate=0.5, batch_size=2, schedule=schedule)
+    loop = training_loop(lambda params, examples: params, spec, 4)
+    params = train(loop, jnp.arange(4)[None], make_pool(4), jnp.zeros(()))
+    rates = make_schedule(schedule, 0.5, 10)
+    assert float(params[0]) == pytest.approx(-sum(float(rates(step)) for step in range(10)), rel=1e-5)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "one-cycle", "cosine", "constant"])
+def test_no_epochs_and_one_update_are_trainings_too(schedule):
+    for num_updates in (0, 1):
+        spec = SgdSpec(epochs=num_updates, learning_rate=0.1, schedule=schedule)
+        moved = descend(spec, [jnp.ones(1)] * num_updates, jnp.zeros(1))
+        assert np.isfinite(moved).all()
+        assert (float(moved[0]) < 0) == (num_updates == 1)
 
 
 def test_num_batches():

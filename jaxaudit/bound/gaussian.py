@@ -54,7 +54,7 @@ def gaussian_delta(sensitivity: float, sigma: float, epsilon: float) -> float:
     0.01
     """
     check_epsilon(epsilon)
-    return math.exp(_log_delta(_checked_ratio(sensitivity, sigma), epsilon))
+    return math.exp(log_gaussian_delta(_checked_ratio(sensitivity, sigma), epsilon))
 
 
 def gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
@@ -96,7 +96,7 @@ def gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
     least = max(2 * epsilon / (x + root) if x > 0 else root - x, math.sqrt(2 * math.pi) * delta)
 
     def excess(log_ratio: float) -> float:
-        return _log_delta(least * math.exp(log_ratio), epsilon) - math.log(delta)
+        return log_gaussian_delta(least * math.exp(log_ratio), epsilon) - math.log(delta)
 
     if excess(0.0) >= 0:
         return sensitivity / least
@@ -142,7 +142,7 @@ def gaussian_epsilon(sensitivity: float, sigma: float, delta: float) -> float:
     most = u * (u / 2 - float(ndtri(delta)))
 
     def excess(epsilon: float) -> float:
-        return _log_delta(u, epsilon) - math.log(delta)
+        return log_gaussian_delta(u, epsilon) - math.log(delta)
 
     if most <= 0 or excess(0.0) <= 0:
         return 0.0
@@ -151,7 +151,7 @@ def gaussian_epsilon(sensitivity: float, sigma: float, delta: float) -> float:
     return float(brentq(excess, 0.0, most, **_ROOT))
 
 
-def _log_delta(u: float, epsilon: float) -> float:
+def log_gaussian_delta(u: float, epsilon: float) -> float:
     """log delta at u = D / sigma: log of phi(x) [R(x) - R(x + u)] with x = epsilon/u - u/2."""
     x, x_plus_u = epsilon / u - u / 2, epsilon / u + u / 2
     with np.errstate(over="ignore", divide="ignore"):

@@ -34,6 +34,9 @@ COMMANDS = {
     ),
     "verify": Command("verify", "Verify", "Recompute every statistical number of a report folder."),
     "validate": Command("validate", "Validate", "Measure how often the bounds raise a false alarm."),
+    "pistol": Command(
+        "pistol", "Pistol", "Make and inspect PISTOL data: questions about contracts of a graph."
+    ),
     # A module of that name would hide the built-in in this package.
     "list": Command("catalogue", "Catalogue", "List methods, scores, predictors and data sets."),
 }

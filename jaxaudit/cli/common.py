@@ -10,6 +10,7 @@ from jaxaudit.progress import Reporter, default_reporter
 
 if TYPE_CHECKING:
     from jaxaudit.report import AuditReport
+    from jaxaudit.report.comparison import Comparison
 
 OK, FALSIFIED, MISMATCH = 0, 3, 4
 
@@ -42,7 +43,7 @@ def check_out(out: Path | None, overwrite: bool) -> None:
 
 
 def finish_audit(
-    report: "AuditReport",
+    report: "AuditReport | Comparison",
     out: Path | None,
     reporter: Reporter,
     *,
@@ -51,9 +52,15 @@ def finish_audit(
     notes: tuple[str, ...] = (),
 ) -> int:
     """Write the report folder, print the results, and return the exit code."""
+    from jaxaudit.report.comparison import Comparison
     from jaxaudit.report.table import wrapped
 
-    verdicts = [(method.title, method.analysis.verdict) for method in report.methods]
+    reports = report.reports if isinstance(report, Comparison) else {"": report}
+    verdicts = [
+        (f"{name}, {method.title}" if name else method.title, method.analysis.verdict)
+        for name, one in reports.items()
+        for method in one.methods
+    ]
     sentences = [f"{title}: {verdict.text}" for title, verdict in verdicts if verdict is not None]
     sentences += [f"note: {note}" for note in notes]
     lines, document = [report.table(), *map(wrapped, sentences)], report.as_dict()
@@ -62,7 +69,8 @@ def finish_audit(
             report.save(out, overwrite)
             advance(1)
         document["folder"] = str(out)
-        lines += ["", f"report: {out / 'report.html'}", f"check it: jaxaudit verify {out}"]
+        page = "comparison.html" if isinstance(report, Comparison) else "report.html"
+        lines += ["", f"report: {out / page}", f"check it: jaxaudit verify {out}"]
     show("\n".join(lines), document, as_json)
     falsified = any(verdict is not None and verdict.falsified for _, verdict in verdicts)
     return FALSIFIED if falsified else OK

@@ -8,8 +8,8 @@ import tyro
 
 from jaxaudit.cli.common import OK, show
 from jaxaudit.designfile import DesignFile, write_design
+from jaxaudit.designspec import DesignSpec, make_design
 from jaxaudit.errors import InputError
-from jaxaudit.spec import DesignSpec, make_design
 
 
 @dataclass(frozen=True)

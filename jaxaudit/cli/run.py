@@ -9,7 +9,8 @@ import tyro
 
 from jaxaudit.cli.common import check_out, finish_audit
 from jaxaudit.progress import default_reporter
-from jaxaudit.spec import RunSpec, run_spec
+from jaxaudit.runs import profile
+from jaxaudit.spec import RunSpec, run_suites
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Run:
     """Folder of the report."""
     overwrite: bool = False
     """Replace an earlier report in that folder."""
+    profile: Path | None = None
+    """Folder for a JAX trace of the whole audit, for Perfetto or XProf."""
     quiet: bool = False
     """Show no progress."""
     json: bool = False
@@ -38,7 +41,10 @@ class Run:
         began = time.perf_counter()
         check_out(self.out, self.overwrite)
         reporter = default_reporter(self.quiet)
-        report = run_spec(self.spec, reporter)
-        code = finish_audit(report, self.out, reporter, overwrite=self.overwrite, as_json=self.json)
+        with profile(self.profile):
+            audits = run_suites(self.spec, reporter)
+        only_one = len(audits.reports) == 1
+        result = next(iter(audits.reports.values())) if only_one else audits
+        code = finish_audit(result, self.out, reporter, overwrite=self.overwrite, as_json=self.json)
         reporter.say(f"{time.perf_counter() - began:.0f} s in total")
         return code

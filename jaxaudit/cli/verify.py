@@ -6,12 +6,12 @@ from pathlib import Path
 import tyro
 
 from jaxaudit.cli.common import MISMATCH, OK, busy, show
-from jaxaudit.report.verify import verify
+from jaxaudit.report.comparison import verify_folder
 
 
 @dataclass(frozen=True)
 class Verify:
-    """Recompute every statistical number of a report folder from its evidence; check its conditions."""
+    """Recompute every statistical number of a report folder, or of every report behind a comparison."""
 
     folder: tyro.conf.Positional[Path]
     """Folder of the report."""
@@ -23,6 +23,6 @@ class Verify:
     def execute(self) -> int:
         """Carry out the command; returns the exit code."""
         with busy("verify", self.quiet):
-            verification = verify(self.folder)
+            verification = verify_folder(self.folder)
         show(verification.text(), verification.as_dict(), self.json)
         return OK if verification.ok else MISMATCH

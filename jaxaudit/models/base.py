@@ -1,12 +1,16 @@
 """The model contract, and how Flax modules meet it."""
 
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast, get_args
 
 from flax import linen, nnx
 from jaxtyping import Array, Float, Key
 
+from jaxaudit.errors import InputError
 from jaxaudit.train import LogitsFn, Params
+
+ComputeDtype = Literal["float32", "bfloat16"]
+"""Type of activations and products. Parameters, their gradients and logits are float32 in any case."""
 
 
 class Model(NamedTuple):
@@ -15,6 +19,19 @@ class Model(NamedTuple):
     init_fn: Callable[[Key[Array, ""]], Params]
     logits_fn: LogitsFn
     description: str = "user model"
+    alternatives: tuple["Model", ...] = ()
+    """Other implementations of the same function, with the same parameters; the fastest may be used instead."""
+
+
+def check_compute_dtype(compute_dtype: str) -> None:
+    """Raise `InputError` unless the name is one of `ComputeDtype`.
+
+    Examples
+    --------
+    >>> check_compute_dtype("bfloat16")
+    """
+    if compute_dtype not in get_args(ComputeDtype):
+        raise InputError(f"compute_dtype must be one of {get_args(ComputeDtype)}, got {compute_dtype!r}")
 
 
 def from_linen(module: linen.Module, example_x: Float[Array, "examples ..."]) -> Model:

@@ -8,7 +8,7 @@ from flax import linen
 from jaxtyping import Array, Float
 
 from jaxaudit.errors import InputError
-from jaxaudit.models.base import Model, from_linen
+from jaxaudit.models.base import ComputeDtype, Model, check_compute_dtype, from_linen
 
 
 class Mlp(linen.Module):
@@ -16,17 +16,24 @@ class Mlp(linen.Module):
 
     hidden: Sequence[int]
     num_classes: int
+    compute_dtype: ComputeDtype = "float32"
 
     @linen.compact
     def __call__(self, x: Float[Array, "examples ..."]) -> Float[Array, "examples classes"]:
         x = x.reshape(len(x), -1)
-        kernel_init = linen.initializers.he_normal()
+        kernel_init, dtype = linen.initializers.he_normal(), jnp.dtype(self.compute_dtype)
         for width in self.hidden:
-            x = linen.relu(linen.Dense(width, kernel_init=kernel_init)(x))
-        return linen.Dense(self.num_classes, kernel_init=kernel_init)(x)
+            x = linen.relu(linen.Dense(width, kernel_init=kernel_init, dtype=dtype)(x))
+        return linen.Dense(self.num_classes, kernel_init=kernel_init, dtype=dtype)(x).astype(jnp.float32)
 
 
-def mlp(input_shape: Sequence[int], num_classes: int, hidden: Sequence[int] = (128, 128)) -> Model:
+def mlp(
+    input_shape: Sequence[int],
+    num_classes: int,
+    hidden: Sequence[int] = (128, 128),
+    *,
+    compute_dtype: ComputeDtype = "float32",
+) -> Model:
     """A ReLU network, by default with two hidden layers of 128 units.
 
     Parameters
@@ -37,6 +44,8 @@ def mlp(input_shape: Sequence[int], num_classes: int, hidden: Sequence[int] = (1
         Number of classes, at least 2.
     hidden
         Width of each hidden layer.
+    compute_dtype
+        ``"float32"``, or ``"bfloat16"`` for activations and products; parameters and logits stay float32.
 
     Examples
     --------
@@ -49,12 +58,18 @@ def mlp(input_shape: Sequence[int], num_classes: int, hidden: Sequence[int] = (1
         raise InputError(
             f"num_classes must be at least 2 and hidden widths positive, got {num_classes}, {hidden}"
         )
-    return _mlp(tuple(input_shape), num_classes, tuple(hidden))
+    check_compute_dtype(compute_dtype)
+    return _mlp(tuple(input_shape), num_classes, tuple(hidden), compute_dtype)
 
 
 @lru_cache(
     maxsize=16
 )  # the same functions for the same sizes, so that programs built on them are compiled once
-def _mlp(input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, ...]) -> Model:
-    model = from_linen(Mlp(hidden, num_classes), jnp.zeros((1, *input_shape)))
-    return model._replace(description=f"MLP {'-'.join(map(str, [*input_shape, *hidden, num_classes]))}, ReLU")
+def _mlp(
+    input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, ...], compute_dtype: ComputeDtype
+) -> Model:
+    model = from_linen(Mlp(hidden, num_classes, compute_dtype), jnp.zeros((1, *input_shape)))
+    description = f"MLP {'-'.join(map(str, [*input_shape, *hidden, num_classes]))}, ReLU"
+    if compute_dtype != "float32":
+        description += f", computed in {compute_dtype}"
+    return model._replace(description=description)

@@ -59,7 +59,15 @@ class Code:
     text: str
 
 
-Block = Text | Warn | Banner | Bullets | Table | Figure | Code
+@dataclass(frozen=True)
+class Link:
+    """A link to another page, by its path from this one."""
+
+    text: str
+    target: str
+
+
+Block = Text | Warn | Banner | Bullets | Table | Figure | Code | Link
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,9 @@ def _numbered(runs: "ScoredRuns") -> bool:
 
 def _noise(report: "AuditReport") -> tuple[str, str]:
     if _trained_here(report):
-        return "The key data of each run are in evidence.npz and are all different.", VERIFIED
+        shared = any(method.recorded_at is not None for method in report.methods)
+        looks = " Iterates on the way are those of one set of runs, and share its keys." if shared else ""
+        return f"The key data of each run are in evidence.npz and are all different.{looks}", VERIFIED
     return "The runs were made elsewhere: each must have used random numbers of its own.", AUDITOR
 
 

@@ -37,9 +37,14 @@ def _figure(name: str, figures: Collection[str]) -> tuple[Block, ...]:
 
 def _verdicts(report: "AuditReport") -> list[Block]:
     verdicts = [(method.title, method.analysis.verdict) for method in report.methods]
+    certificates = [
+        (f"{method.title}: certificate contradicted", method.certificate_verdict)
+        for method in report.methods
+        if method.certificate_verdict is not None and method.certificate_verdict.falsified
+    ]
     return [
         Banner(title, f"{_capital(verdict.text)}.", alarm=verdict.falsified)
-        for title, verdict in verdicts
+        for title, verdict in certificates + verdicts
         if verdict is not None
     ]
 
@@ -67,7 +72,14 @@ def _claim(report: "AuditReport") -> list[Block]:
 
 def _findings(report: "AuditReport") -> list[Block]:
     lines = [f"{method.title}: {_finding(method, report)}." for method in report.methods]
-    return [Bullets(tuple(lines)), Warn(PRIVACY_WARNING)]
+    looks = [Warn(_LOOKS)] if any(method.recorded_at is not None for method in report.methods) else []
+    return [Bullets(tuple(lines)), *looks, Warn(PRIVACY_WARNING)]
+
+
+_LOOKS = (
+    "Results whose name ends in @ and a number of updates are looks along one set of runs, at iterates before the "
+    "method's end. Each of them alone is a valid bound; the largest of several is not."
+)
 
 
 def _finding(method: "MethodResult", report: "AuditReport") -> str:
@@ -126,20 +138,23 @@ def _deciding(report: "AuditReport") -> str:
 
 def _method(method: "MethodResult", report: "AuditReport") -> Section:
     blocks: list[Block] = [Text(_describe(method))]
-    blocks += [Warn(note) for note in method.analysis.notes]
-    if method.moved == 0:
-        blocks.append(Warn("The parameters did not move: the unlearned model is the trained model."))
+    blocks += [Warn(note) for note in method.notes]
     blocks += [Table(("measured", "value"), tuple(_measurements(method))), *_records(method, report)]
     return Section(method.title, tuple(blocks), level=3)
 
 
 def _describe(method: "MethodResult") -> str:
-    certified = {
-        True: "Certified: a proof gives it some (epsilon, delta).",
-        False: "Not certified: no proof gives it an (epsilon, delta).",
-        None: "",
-    }
-    return f"{method.description} {certified[method.certified]}".strip()
+    look = "" if method.recorded_at is None else f"The iterate after {method.recorded_at:,} updates."
+    return " ".join(part for part in (method.description, look, _certificate(method)) if part)
+
+
+def _certificate(method: "MethodResult") -> str:
+    certificate = method.certificate
+    if certificate is None:
+        return ""
+    if certificate.epsilon is None:
+        return f"Uncertified: {certificate.reason}."
+    return f"Certified ({short(certificate.epsilon)}, {short(certificate.delta)}): {certificate.reason}."
 
 
 def _measurements(method: "MethodResult") -> list[tuple[str, str]]:
@@ -171,7 +186,19 @@ def _measurements(method: "MethodResult") -> list[tuple[str, str]]:
     rows.append(("failed audited runs, counted as no evidence", _listed(analysis.failed_audited) or "none"))
     if method.moved is not None:
         rows.append(("mean distance the parameters moved", f"{method.moved:.3g}"))
-    return rows
+    if method.cost is not None:
+        rows.append(("cost, gradient evaluations per run", f"{method.cost:,.0f}"))
+    return rows + [(f"{name}, over the runs", _range(numbers)) for name, numbers in method.measured.items()]
+
+
+def _range(numbers: dict[str, float]) -> str:
+    """Mean and range of a measured number, and how many runs they leave out."""
+    parts = []
+    if "mean" in numbers:
+        parts.append(f"mean {numbers['mean']:.4g}, from {numbers['min']:.4g} to {numbers['max']:.4g}")
+    if numbers["not_finite"]:
+        parts.append(f"not finite in {numbers['not_finite']:.0f} runs")
+    return "; ".join(parts)
 
 
 def _bounds(method: "MethodResult") -> list[tuple[str, Any]]:
@@ -261,7 +288,32 @@ def _provenance(report: "AuditReport") -> tuple[Block, ...]:
         Warn(PRIVACY_WARNING),
         Table(("data", "value"), _items(report.data)),
         Table(("provenance", "value"), _items(report.provenance)),
-        Table(("cost", "value"), _items(report.timings)),
+        Table(("cost", "value"), _items({k: v for k, v in report.timings.items() if k != "phases"})),
+        *_phases(report),
         Text("Everything that is needed to repeat the audit:"),
         Code(json.dumps(plain(report.spec, "spec"), indent=2, ensure_ascii=False)),
     )
+
+
+_PHASE = {
+    "from_store": "runs from the store",
+    "runs": "runs computed",
+    "strategy": "strategy",
+    "runs_at_once": "runs at once",
+    "seconds": "seconds",
+    "runs_per_second": "runs/s",
+    "steps_per_second": "steps/s",
+    "flops_per_second": "FLOP/s",
+    "share_of_peak": "share of the matrix-product peak",
+}
+
+
+def _phases(report: "AuditReport") -> tuple[Block, ...]:
+    """How each computation over all runs was carried out."""
+    phases = report.timings.get("phases") or []
+    rows = tuple((phase["name"], *(_brief(phase.get(key)) for key in _PHASE)) for phase in phases)
+    return (Table(("computation", *_PHASE.values()), rows),) if rows else ()
+
+
+def _brief(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else _or_dash(value)

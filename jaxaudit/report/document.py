@@ -13,6 +13,7 @@ from jaxaudit.errors import InputError
 if TYPE_CHECKING:
     from jaxaudit.analysis import Analysis
     from jaxaudit.report.results import AuditReport, MethodResult
+    from jaxaudit.verdict import Verdict
 
 SCHEMA_VERSION = 1
 NUM_TOP_RECORDS = 20
@@ -76,13 +77,20 @@ def _method_document(
         "title",
         "description",
         "certified",
+        "certificate",
+        "recorded_at",
         "trained_here",
         "retain_accuracy",
         "forget_accuracy",
         "test_accuracy",
+        "moved",
+        "seconds",
+        "cost",
+        "measured",
     )
     return {
-        **{name: plain(getattr(method, name), name) for name in (*names, "moved", "seconds")},
+        **{name: plain(getattr(method, name), name) for name in names},
+        "certificate_verdict": verdict_document(method.certificate_verdict),
         "calibration_run_ids": plain(method.calibration.run_ids),
         "run_ids": plain(method.audited.run_ids),
         "statistics": statistics_document(method.analysis, record_ids),
@@ -98,9 +106,13 @@ def statistics_document(
     """
     kept = [field.name for field in fields(analysis) if field.name not in _LEFT_OUT]
     document = {"epsilon": analysis.epsilon} | {name: plain(getattr(analysis, name), name) for name in kept}
-    if analysis.verdict is not None:
-        document["verdict"]["text"] = analysis.verdict.text
+    document["verdict"] = verdict_document(analysis.verdict)
     return document | {"leakage": _leakage_document(analysis, record_ids)}
+
+
+def verdict_document(verdict: "Verdict | None") -> dict[str, Any] | None:
+    """A verdict with its sentence."""
+    return None if verdict is None else plain(verdict) | {"text": verdict.text}
 
 
 def _leakage_document(analysis: "Analysis", record_ids: tuple[tuple[str, ...], ...] | None) -> dict[str, Any]:

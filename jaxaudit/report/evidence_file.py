@@ -25,7 +25,7 @@ REQUIRED_ARRAYS = (
 """Arrays of each method; ``noise_keys`` is there too if the header says that its models were trained here."""
 
 
-_HEADER = ("schema_version", "design", "claim", "registered", "record_ids", "trained_here")
+_HEADER = ("schema_version", "design", "claim", "registered", "record_ids", "trained_here", "certificates")
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ def write_evidence(path: Path, report: "AuditReport") -> None:
         "registered": report.registered,
         "record_ids": plain(report.record_ids),
         "trained_here": {method.name: method.trained_here for method in report.methods},
+        "certificates": {method.name: plain(method.certificate) for method in report.methods},
     }
     arrays = {
         f"method/{method.name}/{name}": array

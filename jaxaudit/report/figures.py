@@ -1,6 +1,6 @@
 """The figures of a report, as PNG. Matplotlib is imported here only, and only when a figure is drawn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +157,63 @@ def _draw_guesses_panel(axes: Any, method: "MethodResult", report: "AuditReport"
     axes.minorticks_off()
     axes.set_ylim(bottom=0, top=1.08 * max(0.1, *selection.predicted_epsilon))
     axes.legend(frameon=False, fontsize=8)
+
+
+def draw_comparison(reports: Mapping[str, "AuditReport"]) -> bytes:
+    """Bound, test accuracy and cost of every method, one row of panels per audit, as PNG."""
+    heights = [len(report.methods) + 1.5 for report in reports.values()]
+    figure = _new_figure(11, 0.34 * sum(heights) + 0.4)
+    grid = figure.subplots(len(reports), 3, squeeze=False, height_ratios=heights, sharey="row")
+    for axes, (name, report) in zip(grid, reports.items()):
+        _draw_comparison_row(axes, name, report.methods)
+    return _png(figure)
+
+
+def _draw_comparison_row(axes: Sequence[Any], name: str, methods: Sequence["MethodResult"]) -> None:
+    places = range(len(methods))
+    bounds = [method.analysis.epsilon for method in methods]
+    claims = [method.certificate.epsilon if method.certificate else None for method in methods]
+    _draw_bars(axes[0], bounds, _BLUE, f"{name}: lower bound on epsilon", number)
+    mark = {"color": _RED, "markersize": 11, "markeredgewidth": 2.5, "label": "certified (at its own delta)"}
+    for place, claim in zip(places, claims):
+        if claim is not None:
+            axes[0].plot(claim, place, "|", **mark)
+    axes[0].set_xlim(-0.01, 1.3 * max([*bounds, *(claim or 0 for claim in claims), 0.1]))
+    accuracies = [None if method.test_accuracy is None else 100 * method.test_accuracy for method in methods]
+    _draw_bars(axes[1], accuracies, _GREEN, "test accuracy in %", "{:.1f}".format)
+    costs = [method.cost for method in methods]
+    _draw_bars(axes[2], costs, _ORANGE, "cost in gradient evaluations", "{:,.0f}".format)
+    axes[0].set_yticks(places, [_plain_label(method.title) for method in methods])
+    axes[0].set_ylim(len(methods) - 0.5, -0.5)
+    if any(claim is not None for claim in claims):
+        _legend_in(axes[0])
+
+
+def _draw_bars(
+    axes: Any, values: Sequence[float | None], color: str, title: str, text: Callable[[float], str]
+) -> None:
+    """Horizontal bars with their numbers; a dash where there is none."""
+    lengths = [value or 0.0 for value in values]
+    limit = 1.3 * max([*lengths, 1e-3])
+    axes.barh(range(len(values)), lengths, color=color, height=0.6)
+    for place, value in enumerate(values):
+        words = "-" if value is None else text(value)
+        axes.annotate(
+            words,
+            (value or 0.0, place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
+    axes.set_xlim(0, limit)
+    axes.set_title(title, fontsize=10)
+
+
+def _legend_in(axes: Any) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    unique = dict(zip(labels, handles))
+    axes.legend(unique.values(), unique.keys(), frameon=False, fontsize=8, loc="lower right")
 
 
 def _small_multiples(

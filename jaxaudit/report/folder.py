@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 
 EVIDENCE, DOCUMENT, MARKDOWN, HTML = "evidence.npz", "report.json", "report.md", "report.html"
 REPORT_FILES = frozenset({EVIDENCE, DOCUMENT, MARKDOWN, HTML, *FIGURE_NAMES})
+# A comparison of several audits: pages of its own, and a report folder for each audit below ``audits``.
+COMPARISON, AUDITS = "comparison", "audits"
+COMPARISON_FILES = frozenset(f"{COMPARISON}.{suffix}" for suffix in ("json", "md", "html", "png"))
 
 
 def save_report(report: "AuditReport", folder: Path, overwrite: bool = False) -> Path:
     """Write the report folder: evidence, JSON, Markdown, HTML and figures.
-
-    The files are written into a hidden folder next to it, which is moved at the end: a crash leaves no half
-    report.
 
     Raises
     ------
@@ -32,13 +33,24 @@ def save_report(report: "AuditReport", folder: Path, overwrite: bool = False) ->
         If the folder is not empty and ``overwrite`` is false, or if it holds a file that is not part of a
         report.
     """
+    return write_folder(folder, overwrite, lambda part: write_report(report, part))
+
+
+def write_folder(folder: Path, overwrite: bool, write: Callable[[Path], None]) -> Path:
+    """Let ``write`` fill a hidden folder, and move that to its place: a crash leaves no half report.
+
+    Raises
+    ------
+    InputError
+        As `check_folder`.
+    """
     target = folder.resolve()
     check_folder(target, overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as hidden:
         part = Path(hidden) / target.name
         part.mkdir()
-        _write_files(report, part)
+        write(part)
         if target.exists():
             shutil.rmtree(target)
         part.rename(target)
@@ -75,12 +87,27 @@ def check_folder(folder: Path, overwrite: bool = False) -> None:
         raise InputError(
             f"report folder {folder} exists and is not empty; choose another or use --overwrite (overwrite=True)"
         )
-    foreign = sorted(present - REPORT_FILES)
+    foreign = _foreign(folder) if present else []
     if foreign:
         raise InputError(f"report folder {folder} is not overwritten: {foreign[0]} is not part of a report")
 
 
-def _write_files(report: "AuditReport", folder: Path) -> None:
+def _foreign(folder: Path) -> list[str]:
+    """What overwriting would destroy although it is not part of a report."""
+    inside = {path.relative_to(folder): path.is_dir() for path in folder.rglob("*")}
+    return sorted(str(path) for path, is_folder in inside.items() if not _is_part(path, is_folder))
+
+
+def _is_part(path: Path, is_folder: bool) -> bool:
+    *folders, name = path.parts
+    if is_folder:
+        return path.parts[0] == AUDITS and len(path.parts) <= 2
+    known = REPORT_FILES | COMPARISON_FILES
+    return name in known and (not folders or (len(folders) == 2 and folders[0] == AUDITS))
+
+
+def write_report(report: "AuditReport", folder: Path) -> None:
+    """Write all files of a report into an empty folder."""
     figures = draw_figures(report)
     for name, png in figures.items():
         (folder / name).write_bytes(png)

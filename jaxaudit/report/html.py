@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from jaxaudit.report.blocks import Banner, Block, Bullets, Code, Figure, Table, Text, Warn
+from jaxaudit.report.blocks import Banner, Block, Bullets, Code, Figure, Link, Section, Table, Text, Warn
 from jaxaudit.report.content import TITLE, report_sections
 
 if TYPE_CHECKING:
@@ -38,14 +38,19 @@ figcaption { font-size: .9rem; color: #4a525b; }
 
 def render_html(report: "AuditReport", figures: Mapping[str, bytes]) -> str:
     """The report as one HTML page; the figures (PNG) are part of it."""
-    body = [f"<h1>{escape(TITLE)}</h1>"]
-    for section in report_sections(report, figures):
+    return html_page(TITLE, report_sections(report, figures), figures)
+
+
+def html_page(title: str, sections: Sequence[Section], figures: Mapping[str, bytes]) -> str:
+    """Sections as one HTML page."""
+    body = [f"<h1>{escape(title)}</h1>"]
+    for section in sections:
         body.append(f"<h{section.level}>{escape(section.title)}</h{section.level}>")
         body += [_block(block, figures) for block in section.blocks]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(TITLE)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(body)
         + "\n</body>\n</html>\n"
     )
@@ -66,6 +71,8 @@ def _block(block: Block, figures: Mapping[str, bytes]) -> str:
             source = f"data:image/png;base64,{b64encode(figures[name]).decode()}"
             image = f'<img src="{source}" alt="{escape(caption)}">'
             return f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
+        case Link(text, target):
+            return f'<p><a href="{escape(target)}">{escape(text)}</a></p>'
         case Code(text):
             return f"<pre>{escape(text)}</pre>"
         case Table(header, rows):

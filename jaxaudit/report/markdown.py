@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from jaxaudit.report.blocks import Banner, Block, Bullets, Code, Figure, Table, Text, Warn
+from jaxaudit.report.blocks import Banner, Block, Bullets, Code, Figure, Link, Section, Table, Text, Warn
 from jaxaudit.report.content import TITLE, report_sections
 
 if TYPE_CHECKING:
@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 
 def render_markdown(report: "AuditReport", figures: Collection[str]) -> str:
     """The report as Markdown; the figures are linked as files of the same folder."""
-    parts = [f"# {TITLE}"]
-    for section in report_sections(report, figures):
+    return markdown_page(TITLE, report_sections(report, figures))
+
+
+def markdown_page(title: str, sections: Sequence[Section]) -> str:
+    """Sections as one Markdown page."""
+    parts = [f"# {title}"]
+    for section in sections:
         parts.append(f"{'#' * section.level} {escape(section.title)}")
         parts += [_block(block) for block in section.blocks]
     return "\n\n".join(parts) + "\n"
@@ -46,6 +51,8 @@ def _block(block: Block) -> str:
             return "\n".join(f"* {escape(item)}" for item in items)
         case Figure(name, caption):
             return f"![{name}]({name})\n\n{escape(caption)}"
+        case Link(text, target):
+            return f"[{escape(text)}]({target})"
         case Code(text):
             return "\n".join(f"    {line}" for line in text.splitlines())
         case Table(header, rows):

@@ -1,14 +1,15 @@
 """What an audit returns: one `MethodResult` per unlearning method, together in an `AuditReport`."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import UInt32
 
-from jaxaudit.analysis import Analysis, Claim
+from jaxaudit.analysis import Analysis, Claim, Verdict, judge_claim
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
 from jaxaudit.report.document import report_document
@@ -16,8 +17,13 @@ from jaxaudit.report.folder import save_report
 from jaxaudit.report.table import report_table
 from jaxaudit.scored import AuditedRuns, CalibrationRuns
 
+if TYPE_CHECKING:
+    from jaxaudit.unlearn.base import Certificate
+
 _ACCURACIES = ("retain_accuracy", "forget_accuracy", "test_accuracy")
-_MEASURED = (*_ACCURACIES, "moved", "seconds")
+_MEASURED = (*_ACCURACIES, "moved", "seconds", "cost")
+_RECORD = "@"
+_BARELY = 1e-12  # a distance that only rounding can explain
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,8 @@ class MethodResult:
         Short unique name, as on the command line.
     title, description
         What a reader sees: a few words, and one or two sentences.
-    certified
-        Whether the method comes with a proof for some (epsilon, delta); ``None`` if unknown.
+    certificate
+        The (epsilon, delta) that is proved about the method, or why none is; ``None`` if unknown.
     calibration, audited
         The runs with their scores.
     analysis
@@ -46,12 +52,20 @@ class MethodResult:
         made elsewhere.
     seconds
         Wall time of unlearning and scoring; ``None`` if unknown.
+    cost
+        Gradient evaluations of single examples per run, at least 0; ``None`` if unknown.
+    measured
+        What the method measured about its own runs, by name: ``mean``, ``min`` and ``max`` over the runs where it is
+        finite (left out if there is none), and ``not_finite``, the number of the other runs.
+    recorded_at
+        Number of updates after which the iterate of a longer method was looked at; ``None``: the method's end. The
+        name is then that of the method, ``@`` and this number.
     """
 
     name: str
     title: str
     description: str
-    certified: bool | None
+    certificate: "Certificate | None"
     calibration: CalibrationRuns
     audited: AuditedRuns
     analysis: Analysis
@@ -61,17 +75,65 @@ class MethodResult:
     moved: float | None = None
     noise_keys: UInt32[np.ndarray, "runs ..."] | None = None
     seconds: float | None = None
+    cost: float | None = None
+    measured: dict[str, dict[str, float]] = field(default_factory=dict)
+    recorded_at: int | None = None
 
     def __post_init__(self) -> None:
         check_method_name(self.name)
-        for field in _MEASURED:
-            value = getattr(self, field)
+        for name in _MEASURED:
+            value = getattr(self, name)
             if value is not None and not np.isfinite(value):
-                raise InputError(f"{field} of method {self.name!r} must be finite or None, got {value}")
+                raise InputError(f"{name} of method {self.name!r} must be finite or None, got {value}")
+        for name, numbers in self.measured.items():
+            if not np.isfinite(list(numbers.values())).all():
+                raise InputError(f"measured {name!r} of method {self.name!r} must be finite, got {numbers}")
+        if self.recorded_at is not None and self.name != record_name(self.family, self.recorded_at):
+            raise InputError(
+                f"name of a record after {self.recorded_at} updates ends in it, got {self.name!r}"
+            )
         if self.noise_keys is not None:
             runs = self.calibration.num_runs + self.audited.num_runs
             if len(self.noise_keys) != runs:
                 raise InputError(f"noise_keys must have one row per run, {runs}, got {len(self.noise_keys)}")
+
+    @property
+    def family(self) -> str:
+        """Name of the method that this is a result of; iterates on the way share the runs of its end."""
+        return family_name(self.name)
+
+    @property
+    def certified(self) -> bool | None:
+        """Whether some (epsilon, delta) is proved about the method; ``None`` if unknown."""
+        return None if self.certificate is None else self.certificate.certified
+
+    @property
+    def certificate_verdict(self) -> Verdict | None:
+        """The certificate, tested like a claim by the same evidence; ``None`` if nothing is proved."""
+        if self.certificate is None or self.certificate.epsilon is None:
+            return None
+        return judge_claim(self.analysis, Claim(self.certificate.epsilon, self.certificate.delta))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Plain sentences that a reader must see, about the numbers and about the runs."""
+        return (*self.analysis.notes, *self._own_notes())
+
+    def _own_notes(self) -> Iterator[str]:
+        verdict = self.certificate_verdict
+        if verdict is not None and verdict.falsified:
+            rate = self.analysis.design.significance
+            yield (
+                f"THE CERTIFICATE IS CONTRADICTED: {verdict.text}; the proof, what it assumes, or the code is wrong, "
+                f"unless this is one of the false alarms, at most {100 * rate:g} % of such tests"
+            )
+        if self.moved == 0:
+            yield "the parameters did not move: the unlearned model is the trained model"
+        elif self.moved is not None and self.moved < _BARELY:
+            yield f"the parameters moved by less than {_BARELY:g}: the unlearned model is nearly the trained model"
+        for name, numbers in self.measured.items():
+            if numbers["not_finite"]:
+                yield f"{name} was not finite in {numbers['not_finite']:.0f} runs"
 
     @property
     def accuracies(self) -> tuple[float, float, float] | None:
@@ -108,7 +170,8 @@ class AuditReport:
     registered
         Whether a design file was handed in with runs made elsewhere; its hash is ``spec["design_sha256"]``.
     timings
-        What the audit cost: seconds of its stages, runs at once, bytes of memory; ``None`` if unknown.
+        What the audit cost: seconds of its stages, runs at once, bytes of memory; ``None`` if unknown. ``phases`` is a
+        list with one entry per computation over all runs: how it was carried out, and how fast.
 
     Examples
     --------
@@ -130,7 +193,7 @@ class AuditReport:
     provenance: dict[str, Any]
     record_ids: tuple[tuple[str, ...], ...] | None
     registered: bool
-    timings: dict[str, float | None]
+    timings: dict[str, Any]
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]
@@ -167,3 +230,25 @@ def check_method_name(name: str) -> None:
     """
     if not re.fullmatch(r"[^/\s]+", name):
         raise InputError(f"method name must be non-empty without slashes or spaces, got {name!r}")
+
+
+def record_name(family: str, update: int) -> str:
+    """Name of the iterate of a method after so many updates.
+
+    Examples
+    --------
+    >>> record_name("ascent", 20)
+    'ascent@20'
+    """
+    return f"{family}{_RECORD}{update}"
+
+
+def family_name(name: str) -> str:
+    """Name of the method that a result, at its end or on the way, belongs to.
+
+    Examples
+    --------
+    >>> family_name("ascent@20"), family_name("ascent")
+    ('ascent', 'ascent')
+    """
+    return name.partition(_RECORD)[0]

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 _METHOD_WIDTH = 18
 _FAILED = " #"
 _TERMINAL_WIDTH = 106  # of the table
+_LOOKS = (
+    " After n updates: an iterate on the way, of the same runs; each bound is valid alone, the best of several is "
+    "not."
+)
 
 
 def number(value: float) -> str:
@@ -84,6 +88,16 @@ def accuracies(method: "MethodResult") -> str:
     return "-" if method.accuracies is None else "/".join(f"{100 * value:.1f}" for value in method.accuracies)
 
 
+def certified_words(method: "MethodResult") -> str:
+    """The certificate in a few words."""
+    certificate = method.certificate
+    if certificate is None:
+        return "-"
+    if certificate.epsilon is None:
+        return "no"
+    return f"({short(certificate.epsilon)}, {short(certificate.delta)})"
+
+
 def confidence(report: "AuditReport") -> str:
     """The confidence of each bound, in words."""
     return f"{100 * (1 - report.design.significance):g} %"
@@ -104,6 +118,7 @@ def footnote(report: "AuditReport") -> str:
         f"eps: lower bound on the true epsilon at confidence {confidence(report)}, d: its delta. "
         "* decides the verdict; the other columns are informational."
         + (f" {_FAILED.strip()} some audited runs failed and count as overlap 0." if failed else "")
+        + (_LOOKS if any(method.recorded_at is not None for method in report.methods) else "")
     )
 
 
@@ -112,7 +127,7 @@ def report_table(report: "AuditReport") -> str:
     lines = _grid([*header_rows(report)], [row(method) for method in report.methods])
     lines.append(wrapped(footnote(report), indent=""))
     for method in report.methods:
-        lines += [wrapped(f"{method.title}: {note}") for note in method.analysis.notes]
+        lines += [wrapped(f"{method.title}: {note}") for note in method.notes]
     return "\n".join(lines)
 
 

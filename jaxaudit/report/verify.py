@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from jaxaudit.analysis import Analysis, Claim, analyse
+from jaxaudit.analysis import Analysis, Claim, analyse, judge_claim
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
 from jaxaudit.report.compare import differences, same_array
-from jaxaudit.report.document import SCHEMA_VERSION, plain, read_json, statistics_document
+from jaxaudit.report.document import SCHEMA_VERSION, plain, read_json, statistics_document, verdict_document
 from jaxaudit.report.evidence_file import Evidence, read_evidence
 from jaxaudit.report.figures import GUESSES
 from jaxaudit.report.folder import DOCUMENT, EVIDENCE, REPORT_FILES, file_digest
+from jaxaudit.report.results import family_name
 from jaxaudit.scored import AuditedRuns, CalibrationRuns, check_unique
 
 Arrays = dict[str, np.ndarray]
@@ -144,8 +145,10 @@ def _all_checks(folder: Path, document: dict[str, Any], evidence: Evidence) -> I
     if record_ids is not None and len(record_ids) != design.num_groups:
         yield Check("record ids", False, f"there are {len(record_ids)}, for {design.num_groups} groups")
         return
+    certificates = evidence.header["certificates"]
     for name, arrays in evidence.methods.items():
-        for check in _method_checks(design, claim, record_ids, arrays, methods[name]):
+        certificate = certificates.get(name) if isinstance(certificates, dict) else certificates
+        for check in _method_checks(design, claim, record_ids, arrays, methods[name], certificate):
             yield Check(f"{name}: {check.name}", check.ok, check.detail)
     yield _check_origin(evidence, methods)
     yield _check_noise(evidence.methods)
@@ -170,7 +173,12 @@ def _has_guess_curve(document: dict[str, Any]) -> bool:
 
 
 def _method_checks(
-    design: AuditDesign, claim: Claim | None, record_ids: Any, arrays: Arrays, stated: dict[str, Any]
+    design: AuditDesign,
+    claim: Claim | None,
+    record_ids: Any,
+    arrays: Arrays,
+    stated: dict[str, Any],
+    certificate: Any,
 ) -> Iterator[Check]:
     shapes = _check_shapes(design, arrays)
     yield shapes
@@ -195,6 +203,24 @@ def _method_checks(
     computed = statistics_document(analysis, record_ids)
     good = f"every statistical number recomputed, epsilon = {analysis.epsilon:.6g}"
     yield _check("statistics", differences(stored, computed), good)
+    yield _check_certificate(analysis, certificate, stated)
+
+
+def _check_certificate(analysis: Analysis, certificate: Any, stated: dict[str, Any]) -> Check:
+    """Report and evidence state the same certificate, and its verdict follows from the evidence."""
+    problems = differences(stated.get("certificate"), certificate, "certificate")
+    verdict, good = None, "nothing is proved"
+    try:
+        if certificate is not None and certificate["epsilon"] is not None:
+            claim = Claim(certificate["epsilon"], certificate["delta"])
+            verdict = judge_claim(analysis, claim)
+            good = f"(epsilon {claim.epsilon:g}, delta {claim.delta:g}) tested again"
+    except (KeyError, TypeError, InputError) as error:
+        problems.append(f"certificate {certificate!r} cannot be tested: {error}")
+    problems += differences(
+        stated.get("certificate_verdict"), verdict_document(verdict), "certificate_verdict"
+    )
+    return _check("certificate", problems, good)
 
 
 def _check_shapes(design: AuditDesign, arrays: Arrays) -> Check:
@@ -252,24 +278,25 @@ def _check_origin(evidence: Evidence, methods: dict[str, dict[str, Any]]) -> Che
 
 
 def _check_noise(methods: dict[str, Arrays]) -> Check:
-    """Methods may not share noise either: every key of every method is used once."""
+    """Every key is used in one run of one method; iterates on the way share the keys of their method's end."""
     made_here = {name: arrays for name, arrays in methods.items() if "noise_keys" in arrays}
-    found: list[tuple[int, ...]] = []
+    families: dict[str, list[tuple[int, ...]]] = {}
+    problems = []
     for name, arrays in made_here.items():
         runs = arrays["calibration_run_ids"].size + arrays["run_ids"].size
-        keys = arrays["noise_keys"]
-        if keys.ndim == 0 or len(keys) != runs:
-            problem = f"noise_keys of {name} has shape {keys.shape}, but there are {runs} runs"
+        array = arrays["noise_keys"]
+        if array.ndim == 0 or len(array) != runs:
+            problem = f"noise_keys of {name} has shape {array.shape}, but there are {runs} runs"
             return Check("noise keys", False, problem)
-        found += map(tuple, keys.reshape(runs, -1).tolist())
+        keys = list(map(tuple, array.reshape(runs, -1).tolist()))
+        if families.setdefault(family_name(name), keys) != keys:
+            problems.append(f"those of {name} are not those of the other iterates of {family_name(name)}")
     if not made_here:
         return Check("noise keys", True, "none stored: the runs were made elsewhere")
+    found = [key for keys in families.values() for key in keys]
     repeated = len(found) - len(set(found))
-    return _check(
-        "noise keys",
-        [f"{repeated} are repeated"] if repeated else [],
-        f"{len(found)} keys of {len(made_here)} methods, none repeated",
-    )
+    problems += [f"{repeated} are repeated"] if repeated else []
+    return _check("noise keys", problems, f"{len(found)} keys of {len(families)} methods, none repeated")
 
 
 def _scored_runs(arrays: Arrays) -> tuple[CalibrationRuns, AuditedRuns]:

@@ -12,11 +12,14 @@ from jaxaudit.unlearn.base import Unlearner, gradient_unlearner
 def gradient_ascent(
     loss_fn: LossFn, *, optimizer: optax.GradientTransformation, num_updates: int, batch_size: int = 64
 ) -> Unlearner:
-    """Climb the loss of the run's own forget set (Appendix G.6 of the paper).
+    """Climb the loss of the run's own forget set (equation 17, Appendix G.6 of the paper).
 
         params <- params + rate_t * gradient of the loss on the forget batch
 
-    Never looks at retain data; usually followed by `retain_finetune`, joined by `then`. A heuristic without guarantee.
+    Never looks at retain data; usually followed by `retain_finetune`, joined by `then`. The paper takes 2 passes at a
+    constant rate (0.001 on CIFAR-100, 0.05 on Shakespeare), then a one-cycle schedule with peak 0.1, or 0.1. Its code
+    climbs on other examples than the run's own: on the whole pool of candidates (CIFAR-100) or on all training text
+    (Shakespeare). A heuristic without guarantee.
 
     Parameters
     ----------

@@ -119,6 +119,8 @@ class Recipe(NamedTuple):
     """How many updates before the end of training ``trained.checkpoint`` was taken."""
     record_at: tuple[int, ...] = ()
     """Update numbers of the whole method at which its iterate is audited as well, as if it had stopped there."""
+    sizes: tuple[int, int] | None = None
+    """Numbers of retain and forget examples that it was built for, if its noise or certificate depends on them."""
     title: str = ""
     description: str = ""
 

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
@@ -10,6 +9,7 @@ from jaxaudit.checks import check_real
 from jaxaudit.errors import InputError
 from jaxaudit.train import Info, Params
 from jaxaudit.unlearn.base import Batch, Trained, Unlearner
+from jaxaudit.unlearn.vectors import add_gaussian_noise
 
 
 class _Released(NamedTuple):
@@ -35,6 +35,7 @@ def release_noise(*, sigma: float) -> Unlearner:
 
     Examples
     --------
+    >>> import jax
     >>> method = release_noise(sigma=0.1)
     >>> state = method.init(jax.random.key(0), Trained(jnp.zeros(10_000), jnp.zeros(10_000)))
     >>> state, info = method.update(jax.random.key(1), state, batch=None)
@@ -48,9 +49,6 @@ def release_noise(*, sigma: float) -> Unlearner:
         return _Released(trained.params)
 
     def update(key: Key[Array, ""], state: _Released, batch: Batch) -> tuple[_Released, Info]:
-        leaves, structure = jax.tree.flatten(state.params)
-        keys = jax.random.split(key, len(leaves))
-        noisy = [leaf + sigma * jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves)]
-        return _Released(jax.tree.unflatten(structure, noisy)), {"sigma": jnp.asarray(sigma)}
+        return _Released(add_gaussian_noise(key, state.params, sigma)), {"sigma": jnp.asarray(sigma)}
 
-    return Unlearner(init, update, num_updates=1)
+    return Unlearner(init, update, num_updates=1, gradients_per_example=0.0)

@@ -70,7 +70,9 @@ def test_report_folder_is_sound_and_holds_the_spec(audit):
 
 
 def test_existing_report_is_kept(audit, cli, monkeypatch):
-    monkeypatch.setattr(run, "run_spec", lambda *arguments: pytest.fail("trained before checking the folder"))
+    monkeypatch.setattr(
+        run, "run_suites", lambda *arguments: pytest.fail("trained before checking the folder")
+    )
     outcome = cli(*LEAKY, "--out", audit[3])
     assert outcome.code == 2
     assert "exists and is not empty" in outcome.err

@@ -1,10 +1,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from flax import linen, nnx
 
 from jaxaudit.data import Examples
-from jaxaudit.models import from_linen, from_nnx
+from jaxaudit.errors import InputError
+from jaxaudit.models import char_lstm, from_linen, from_nnx, mlp, tinynet
 from jaxaudit.runs import run_loops
 from jaxaudit.train import SgdSpec, TrainingRun, TrainingShared, cross_entropy_loss, training_loop
 
@@ -57,3 +59,36 @@ def test_parameters_follow_the_key():
     one, same, other = (jax.tree.leaves(model.init_fn(jax.random.key(seed)))[-1] for seed in (0, 0, 1))
     np.testing.assert_array_equal(one, same)
     assert abs(one - other).max() > 0
+
+
+SMALL_MODELS = {
+    "mlp": (lambda dtype: mlp((6,), 3, (8,), compute_dtype=dtype), jnp.float32, (5, 6)),
+    "tinynet": (lambda dtype: tinynet((4, 4, 1), 3, (4,), 2, compute_dtype=dtype), jnp.float32, (5, 4, 4, 1)),
+    "lstm": (lambda dtype: char_lstm(6, 4, 8, 1, compute_dtype=dtype), jnp.int32, (5, 6)),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_MODELS)
+def test_bfloat16_keeps_parameters_gradients_and_logits_in_float32(name):
+    make, dtype, shape = SMALL_MODELS[name]
+    exact, model = make("float32"), make("bfloat16")
+    params = model.init_fn(jax.random.key(0))
+    x = (3 * jax.random.uniform(jax.random.key(1), shape)).astype(dtype)
+
+    def both(logits_fn):
+        loss = jax.value_and_grad(lambda params: jnp.mean(logits_fn(params, x) ** 2))
+        return logits_fn(params, x), *loss(params)
+
+    rounded, precise = both(model.logits_fn), both(exact.logits_fn)
+    assert {leaf.dtype for leaf in jax.tree.leaves((params, rounded))} == {jnp.dtype("float32")}
+    difference = float(jnp.linalg.norm(rounded[0] - precise[0]) / jnp.linalg.norm(precise[0]))
+    assert 1e-5 < difference < 0.03  # it did round, by what 8 bits of mantissa allow
+    for one, other in zip(jax.tree.leaves(rounded[2]), jax.tree.leaves(precise[2])):
+        assert float(jnp.linalg.norm(one - other)) < 0.1 * float(jnp.linalg.norm(other)) + 1e-3
+    jax.tree.map(np.testing.assert_array_equal, params, exact.init_fn(jax.random.key(0)))
+    assert model.description == f"{exact.description}, computed in bfloat16"
+
+
+def test_unknown_compute_dtype():
+    with pytest.raises(InputError, match=r"compute_dtype must be one of .*, got 'float8'"):
+        mlp((4,), 2, compute_dtype="float8")

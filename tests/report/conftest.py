@@ -10,6 +10,7 @@ from jaxaudit.analysis import Claim, analyse
 from jaxaudit.design import AuditDesign
 from jaxaudit.report import AuditReport, MethodResult
 from jaxaudit.scored import AuditedRuns, CalibrationRuns
+from jaxaudit.unlearn.base import Certificate
 
 GROUPS, CALIBRATION, AUDITED = 12, 16, 5
 DESIGN = AuditDesign(num_groups=GROUPS, num_calibration_runs=CALIBRATION, num_audit_runs=AUDITED)
@@ -35,7 +36,7 @@ def make_method(name: str, strength: float, failed: bool = False, noise: float =
         name=name,
         title=f"method {name}",
         description=f"Scores are {strength} times the sign plus noise.",
-        certified=False,
+        certificate=Certificate.none("a heuristic"),
         calibration=calibration,
         audited=audited,
         analysis=analyse(DESIGN, calibration, audited, CLAIM),

@@ -8,6 +8,7 @@ from jaxaudit.report.blocks import Banner, Bullets, Code, Figure, Section, Table
 from jaxaudit.report.content import report_sections
 from jaxaudit.report.document import PRIVACY_WARNING
 from jaxaudit.report.figures import FIGURE_NAMES
+from jaxaudit.unlearn.base import Certificate
 
 
 def blocks(sections, kind):
@@ -56,12 +57,12 @@ def test_every_figure_is_shown_once_if_it_was_drawn(report, sections):
         "true-positive rate at 1 % false positives",
         "area under the ROC curve",
         "None of the 12 groups is recognised at a false-discovery rate of 0.1, which does not mean that they",
-        "The parameters did not move",
+        "the parameters did not move",
         "method leaky: with 95 % confidence the true epsilon is at least",
         "method leaky: Falsified at level 0.05: the claim (epsilon 0.2, delta 0).",
         "1 of 5 audited runs failed and count as no evidence.",
         "Registration: The design is part of the specification",
-        "Not certified: no proof gives it an (epsilon, delta).",
+        "Uncertified: a heuristic.",
         "method blind: this attack found nothing",
         "Not falsified: this attack found no evidence against (epsilon 0.2, delta 0); this is no",
     ],
@@ -89,17 +90,75 @@ def test_registration_is_told_in_short(report):
 
 
 @pytest.mark.parametrize(
-    ("certified", "sentence"),
+    ("certificate", "sentence"),
     [
-        (True, " Certified: a proof gives it some (epsilon, delta)."),
-        (False, " Not certified: no proof gives it an (epsilon, delta)."),
+        (Certificate(1.0, 1e-5, "Theorem 3.1"), " Certified (1, 1e-5): Theorem 3.1."),
+        (Certificate.none("no theorem"), " Uncertified: no theorem."),
         (None, ""),
     ],
 )
-def test_certification_is_told_where_it_is_known(report, certified, sentence):
-    method = replace(report.methods[0], certified=certified)
+def test_the_certificate_is_told_where_it_is_known(report, certificate, sentence):
+    method = replace(report.methods[0], certificate=certificate)
     texts = [block.text for block in blocks(report_sections(replace(report, methods=(method,)), ()), Text)]
     assert f"{method.description}{sentence}" in texts
+
+
+@pytest.mark.parametrize(("epsilon", "loud"), [(0.05, True), (50.0, False)])
+def test_a_certificate_that_the_evidence_contradicts_is_shouted_first(report, epsilon, loud):
+    method = replace(report.methods[0], certificate=Certificate(epsilon, 0.0, "Theorem 3.1"))
+    assert (method.analysis.epsilon > epsilon) is loud
+    sections = report_sections(replace(report, methods=(method,)), ())
+    banner = sections[0].blocks[0]
+    assert (banner.alarm and banner.heading == "method leaky: certificate contradicted") is loud
+    warnings = [block.text for block in blocks(sections, Warn)]
+    assert any("THE CERTIFICATE IS CONTRADICTED" in text for text in warnings) is loud
+
+
+def test_iterates_on_the_way_are_looks_along_one_set_of_runs(report):
+    method = report.methods[0]
+    early = replace(method, name="leaky@20", title="method leaky after 20 updates", recorded_at=20)
+    text = words(report_sections(replace(report, methods=(method, early)), ()))
+    assert "are looks along one set of runs" in text
+    assert "the largest of several is not" in text
+    assert "The iterate after 20 updates." in text
+    assert "share its keys" in text
+    assert "looks along one set" not in words(report_sections(report, ()))
+
+
+def test_cost_and_what_a_method_measured_are_in_its_section(report):
+    numbers = {"mean": 2.5, "min": 1.0, "max": 4.0, "not_finite": 3}
+    method = replace(
+        report.methods[0], cost=12800.0, measured={"largest eigenvalue": numbers, "rate": {"not_finite": 21}}
+    )
+    text = words(report_sections(replace(report, methods=(method,)), ()))
+    assert "cost, gradient evaluations per run 12,800" in text
+    assert "largest eigenvalue, over the runs mean 2.5, from 1 to 4; not finite in 3 runs" in text
+    assert "rate, over the runs not finite in 21 runs" in text
+
+
+def test_a_barely_moved_model_is_called_out(report):
+    for moved, there in ((0.0, "did not move"), (1e-13, "moved by less than 1e-12"), (1e-11, None)):
+        method = replace(report.methods[0], moved=moved)
+        found = [note for note in method.notes if note.startswith("the parameters")]
+        assert bool(found) is bool(there)
+        assert there is None or there in found[0]
+
+
+def test_how_each_phase_was_carried_out_is_a_table(report):
+    phases = [
+        {
+            "name": "train",
+            "from_store": 40,
+            "runs": 20,
+            "strategy": "scan",
+            "runs_at_once": 20,
+            "seconds": 1.25,
+        }
+    ]
+    sections = report_sections(replace(report, timings={"total_seconds": 3.0, "phases": phases}), ())
+    (table,) = [table for table in blocks(sections, Table) if table.header[0] == "computation"]
+    assert table.rows == (("train", "40", "20", "scan", "20", "1.25", "-", "-", "-", "-"),)
+    assert "phases" not in words(sections)
 
 
 def test_two_deciding_methods_have_half_the_significance_each(report):

@@ -1,7 +1,7 @@
 """report.json: plain types, nothing left out that is a statistic, nothing in that is per record."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from jaxaudit.report.document import (
     statistics_document,
     write_json,
 )
+from jaxaudit.unlearn.base import Certificate
 
 
 def test_plain_gives_json_types():
@@ -41,6 +42,21 @@ def test_document_is_standard_json_and_comes_back(report, tmp_path):
     assert document["methods"][0]["trained_here"] is True
     assert document["methods"][0]["run_ids"] == [16, 17, 18, 19, 20]
     json.dumps(document, allow_nan=False)
+
+
+def test_a_method_says_what_it_cost_and_what_is_proved_about_it(report):
+    numbers = {"mean": 2.5, "min": 1.0, "max": 4.0, "not_finite": 3}
+    certificate = Certificate(0.05, 0.0, "Theorem 3.1")
+    method = replace(report.methods[0], cost=64.0, measured={"eigenvalue": numbers}, certificate=certificate)
+    first, second = report_document(replace(report, methods=(method, report.methods[1])))["methods"]
+    assert first["cost"] == 64.0
+    assert first["measured"] == {"eigenvalue": numbers}
+    assert first["certified"] is True
+    assert first["certificate"] == {"epsilon": 0.05, "delta": 0.0, "reason": "Theorem 3.1"}
+    assert first["certificate_verdict"]["falsified"] is True
+    assert first["certificate_verdict"]["text"].startswith("falsified")
+    assert (second["certified"], second["certificate_verdict"], second["measured"]) == (False, None, {})
+    assert (first["recorded_at"], second["cost"]) == (None, None)
 
 
 def test_statistics_hold_every_field_that_is_not_per_record(report):

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from jaxaudit.analysis import Claim, analyse
 from jaxaudit.errors import InputError
+from jaxaudit.unlearn.base import Certificate
 
 
 def test_accuracies_are_in_order(report):
@@ -20,7 +22,9 @@ def test_trained_here_follows_the_noise_keys(report):
     assert replace(report, methods=(elsewhere,)).as_dict()["methods"][0]["trained_here"] is False
 
 
-@pytest.mark.parametrize("field", ["retain_accuracy", "forget_accuracy", "test_accuracy", "moved", "seconds"])
+@pytest.mark.parametrize(
+    "field", ["retain_accuracy", "forget_accuracy", "test_accuracy", "moved", "seconds", "cost"]
+)
 def test_nan_is_refused(report, field):
     with pytest.raises(InputError, match=f"{field} of method 'leaky' must be finite or None, got nan"):
         replace(report.methods[0], **{field: float("nan")})
@@ -52,3 +56,27 @@ def test_record_ids_cover_every_group(report):
 def test_table_and_dict_are_those_of_their_modules(report):
     assert "method leaky" in report.table()
     assert report.as_dict()["methods"][1]["name"] == "blind"
+
+
+def test_measured_numbers_are_finite(report):
+    numbers = {"mean": float("inf"), "min": 1.0, "max": 2.0, "not_finite": 0}
+    with pytest.raises(InputError, match="measured 'eigenvalue' of method 'leaky' must be finite"):
+        replace(report.methods[0], measured={"eigenvalue": numbers})
+
+
+def test_a_record_is_named_after_its_method_and_its_update(report):
+    method = replace(report.methods[0], name="leaky@20", recorded_at=20)
+    assert method.family == report.methods[0].family == "leaky"
+    with pytest.raises(InputError, match="name of a record after 21 updates ends in it, got 'leaky@20'"):
+        replace(method, recorded_at=21)
+
+
+def test_a_certificate_is_tested_at_its_own_delta_on_the_same_evidence(report):
+    method = report.methods[0]
+    assert method.certified is False
+    assert method.certificate_verdict is None
+    assert replace(method, certificate=None).certified is None
+    certified = replace(method, certificate=Certificate(0.1, 1e-5, "a theorem"))
+    assert certified.certified
+    expected = analyse(report.design, method.calibration, method.audited, Claim(0.1, 1e-5)).verdict
+    assert certified.certificate_verdict == expected

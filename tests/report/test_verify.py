@@ -11,6 +11,7 @@ from jaxaudit.analysis import analyse
 from jaxaudit.errors import InputError
 from jaxaudit.report.folder import REPORT_FILES, file_digest
 from jaxaudit.report.verify import verify
+from jaxaudit.unlearn.base import Certificate
 
 
 @pytest.fixture
@@ -123,6 +124,32 @@ def test_noise_shared_by_two_methods_is_found(folder):
     assert f"noise keys: {len(keys)} are repeated" in verify(folder).text()
 
 
+def with_iterates(report, change):
+    """The report with an iterate on the way of its first method, whose noise keys are changed."""
+    method = report.methods[0]
+    early = replace(method, name="leaky@20", recorded_at=20, noise_keys=change(method.noise_keys.copy()))
+    return replace(report, methods=(early, *report.methods))
+
+
+def test_iterates_of_one_method_share_its_noise_and_only_its(report, tmp_path):
+    verification = verify(with_iterates(report, lambda keys: keys).save(tmp_path / "same"))
+    assert verification.ok
+    assert "noise keys: 42 keys of 2 methods, none repeated" in verification.text()
+    verification = verify(with_iterates(report, put((0, 0), 77)).save(tmp_path / "other"))
+    assert [check.name for check in verification.checks if not check.ok] == ["noise keys"]
+    assert "those of leaky are not those of the other iterates of leaky" in verification.text()
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 50.0])
+def test_the_test_of_a_certificate_is_recomputed(report, tmp_path, epsilon):
+    certified = replace(report.methods[0], certificate=Certificate(epsilon, 1e-5, "Theorem 3.1"))
+    folder = replace(report, methods=(certified,)).save(tmp_path / "report")
+    assert verify(folder).ok
+    assert f"certificate: (epsilon {epsilon:g}, delta 1e-05) tested again" in verify(folder).text()
+    tamper_json(folder, set_key("methods", 0, "certificate_verdict", "falsified", value=epsilon > 1))
+    assert mismatches(folder) == {"certificate"}
+
+
 def test_deleted_noise_keys_are_found(folder):
     path = folder / "evidence.npz"
     with np.load(path) as file:
@@ -185,6 +212,8 @@ STATISTICS = ("methods", 0, "statistics")
         (("methods",), [], {"methods"}),
         (("design", "significance"), 0.01, {"design, claim and registration"}),
         (("claim", "epsilon"), 0.3, {"design, claim and registration"}),
+        (("methods", 0, "certificate", "epsilon"), 1.0, {"certificate"}),
+        (("methods", 0, "certificate_verdict"), {"falsified": False}, {"certificate"}),
         (("registered",), True, {"design, claim and registration"}),
         (("schema_version",), 99, {"schema version"}),
         (("sha256", "evidence.npz"), "0" * 64, {"files"}),
@@ -211,6 +240,8 @@ def test_a_change_of_any_number_is_found(folder, path, value, found):
         ("record_ids", [["a"]], {"record ids"}),
         ("trained_here", {"leaky": True}, {"origin"}),
         ("trained_here", None, {"origin"}),
+        ("certificates", None, {"certificate"}),
+        ("certificates", {"leaky": {"epsilon": -1.0, "delta": 0.0, "reason": ""}}, {"certificate"}),
     ],
 )
 def test_a_change_of_the_header_is_found(folder, key, value, found):

@@ -19,6 +19,7 @@ def test_converges_to_the_least_squares_solution_of_the_retain_set():
     retain = Examples(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.ones(20))
     forget = jax.tree.map(lambda leaf: leaf + 100.0, retain)
     method = retain_finetune(squared_error, optimizer=optax.sgd(0.01), num_updates=2000)
+    method = method._replace(update=jax.jit(method.update))
     trained = Trained(jnp.zeros(3), jnp.zeros(3))
     result = apply(method, jax.random.key(0), trained, lambda step: Batch(retain, forget))
     np.testing.assert_allclose(result, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-4)
