@@ -50,7 +50,9 @@ class CertifiedDesign:
     """
 
     num_groups: int = 6
-    """Candidate groups, the paper's m, of as many records each as there are candidates for."""
+    """Candidate groups, the paper's m, even: those of a network share all candidate records among them."""
+    convex_group_size: int = 2
+    """Records per group of a convex problem, where the noise grows with the number of records that are forgotten."""
     num_calibration_runs: int = 200
     """Runs that the attack is fitted on, the same number for every sign vector."""
     num_audit_runs: int = 100
@@ -232,7 +234,7 @@ def _setting(spec: RunSpec, suite: Suite, reporter: Reporter | None) -> Setting:
             method=spec.method,
         )
     else:
-        data = _with_few_groups(spec, data)
+        data = _with_few_groups(spec, data, suite)
         design = replace(spec.rules, predictor="joint", num_guesses=None).design(
             data.num_groups,
             num_calibration_runs=spec.certified.num_calibration_runs,
@@ -263,8 +265,8 @@ def _network(spec: RunSpec, data: AuditData, design: AuditDesign, reporter: Repo
     )
 
 
-def _with_few_groups(spec: RunSpec, data: AuditData) -> AuditData:
-    """The same number of candidate records in fewer groups; requested groups stay as they are."""
+def _with_few_groups(spec: RunSpec, data: AuditData, suite: Suite) -> AuditData:
+    """The candidate records (some, if the problem is convex) in few groups; requested groups stay as they are."""
     if spec.forget_ids is not None:
         _check_enumerable("forget_ids: the number of groups", data.num_groups, spec.certified)
         return data
@@ -276,7 +278,8 @@ def _with_few_groups(spec: RunSpec, data: AuditData) -> AuditData:
             f"certified.num_groups must be at most the number of candidate records, num_groups * group_size = "
             f"{num_candidates}, got {num_groups}"
         )
-    return _load(spec, num_groups, num_candidates // num_groups)
+    size = spec.certified.convex_group_size if suite == "convex" else num_candidates // num_groups
+    return _load(spec, num_groups, size)
 
 
 def _check_enumerable(name: str, num_groups: int, sizes: CertifiedDesign) -> None:

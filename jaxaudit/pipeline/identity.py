@@ -47,7 +47,9 @@ def audit_key(
                 [one.name, one.updates, sorted(one.methods), shelf_key(executor, setup, one, data)]
                 for one in trainings
             ],
-            "methods": {name: _method(setup, models[name], recipe, stages) for name, recipe in recipes.items()},
+            "methods": {
+                name: _method(setup, models[name], recipe, stages) for name, recipe in recipes.items()
+            },
             "evaluation": hash_program(evaluate, run, shared),
             "versions": {package: installed_version(package) for package in _PACKAGES},
             "backend": jax.default_backend(),

@@ -192,9 +192,7 @@ class _Method(NamedTuple):
         name = f"{self.folder}/{name}"
 
         def compute() -> Arrays:
-            evaluated = self.executor.map(
-                self.evaluate, run, shared, name=name, label=score_label(self.name)
-            )
+            evaluated = self.executor.map(self.evaluate, run, shared, name=name, label=score_label(self.name))
             return {**evaluated._asdict(), **measured}
 
         return self.executor.once(name, compute)

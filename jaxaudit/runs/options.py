@@ -22,8 +22,8 @@ class RunOptions:
     strategy
         ``"scan"``: all runs of a chunk advance in a compiled loop. ``"step"``: the host calls one compiled step of all
         runs of a chunk (a convolution inside a compiled loop is many times slower on CPU). ``"sequential"``: the host
-        calls one compiled step of one run per device. ``"auto"``: ``"scan"`` if no step holds a convolution,
-        otherwise the fastest by measurement.
+        calls one compiled step of one run per device. ``"auto"``: ``"scan"`` if no step is heavy or
+        holds a convolution, otherwise the fastest by measurement.
     chunk
         Runs that are kept in memory together; ``"auto"`` takes as many as the memory budget allows.
     memory_budget

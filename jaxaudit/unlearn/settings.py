@@ -49,13 +49,19 @@ class UnlearningSpec:
     """Noisy passes over the retain set of the uncertified variant."""
     rewind: RewindSpec = field(default_factory=RewindSpec)
     """Rewind-to-delete, and the full-batch training that it needs."""
-    l2: float = 0.01
+    l2: float = 0.1
     """Strong convexity of the loss of the convex suite: a ridge penalty."""
-    newton: NewtonSpec = field(default_factory=NewtonSpec)
+    newton: NewtonSpec = field(default_factory=lambda: NewtonSpec(bound="sharp"))
     """Perturbed Newton."""
-    output_perturbation: OutputPerturbationSpec = field(default_factory=OutputPerturbationSpec)
+    output_perturbation: OutputPerturbationSpec = field(
+        default_factory=lambda: OutputPerturbationSpec(epsilon=10.0)
+    )
     """Output perturbation."""
-    descent_to_delete: DescentToDeleteSpec = field(default_factory=DescentToDeleteSpec)
+    descent_to_delete: DescentToDeleteSpec = field(
+        default_factory=lambda: DescentToDeleteSpec(unlearning_steps=10)
+    )
     """Descent-to-Delete."""
-    langevin: LangevinSpec = field(default_factory=LangevinSpec)
+    langevin: LangevinSpec = field(
+        default_factory=lambda: LangevinSpec(training_steps=100, unlearning_steps=10)
+    )
     """Langevin unlearning, and the noisy training that it needs."""

@@ -1,3 +1,5 @@
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,7 +7,7 @@ import pytest
 
 from jaxaudit.errors import InputError
 from jaxaudit.progress import LineReporter
-from jaxaudit.runs import COMPILATIONS, RunOptions, RunPlan, engine, map_runs, run_loops, to_host
+from jaxaudit.runs import COMPILATIONS, RunOptions, RunPlan, engine, map_runs, plan_runs, run_loops, to_host
 from jaxaudit.train import Loop
 from tests.runs.waves import assert_close, assert_equal, by_hand, make_runs, wave
 
@@ -262,3 +264,87 @@ def _double(x, _):
 
 def _triple(x, _):
     return 3 * x
+
+
+def test_a_carry_is_copied_only_if_it_would_be_used_up(monkeypatch):
+    loop, carry = (
+        Loop(lambda run, shared: run, lambda step, carry, run, shared: carry + 1, 3),
+        jnp.arange(5.0),
+    )
+    copied, copy = [], jnp.copy
+    monkeypatch.setattr(engine.jnp, "copy", lambda leaf: copied.append(1) or copy(leaf))
+    for chunk, copies in ((5, 1), (2, 0), (3, 0)):
+        copied.clear()
+        plan = RunPlan("scan", chunk)
+        result, _ = run_loops(loop, jnp.zeros(5), None, carry=carry, steps=(1, 3), plan=plan)
+        assert result.tolist() == [2, 3, 4, 5, 6]
+        assert carry.tolist() == [0, 1, 2, 3, 4]
+        assert len(copied) == copies
+
+
+@pytest.mark.parametrize(("size", "chunk"), [(5, 5), (5, 2), (5, 3)])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_a_saver_gives_stays_as_it_was(size, chunk, strategy):
+    """Large and aligned arrays, which JAX may use where they lie."""
+    loop = Loop(lambda run, shared: run, lambda step, carry, run, shared: carry + 1, 3)
+    starts = [range(at, min(at + chunk, size)) for at in range(0, size, chunk)]
+    kept = {part: (1, np.stack([np.full(4096, run) for run in runs])) for part, runs in enumerate(starts)}
+    before = {part: state.copy() for part, (_, state) in kept.items()}
+    saver = MemorySaver(kept)
+    saver.save = lambda *arguments: None
+    result, _ = run_loops(
+        loop, jnp.zeros((size, 4096), int), None, plan=RunPlan(strategy, chunk), saver=saver
+    )
+    assert result[:, 0].tolist() == [2, 3, 4, 5, 6]
+    for part, state in before.items():
+        np.testing.assert_array_equal(saver.kept[part][1], state)
+
+
+def test_planning_is_timed_apart(monkeypatch):
+    """What is measured beforehand is no work on the runs."""
+
+    def measure(job, strategy):
+        time.sleep(0.3)
+        return 1e-9
+
+    monkeypatch.setattr("jaxaudit.runs.strategies._measure", measure)
+    _, stats = run_loops(wave(4, convolution=True), make_runs(3), 0.1)
+    assert stats.plan_seconds >= 0.3
+    assert stats.seconds >= stats.plan_seconds + stats.compile_seconds + stats.run_seconds - 1e-6
+
+
+def test_a_plan_may_be_a_function_whose_time_is_planning():
+    compiled = []
+
+    def plan():
+        time.sleep(0.2)
+        chosen = plan_runs(loop, per_run, 0.1)
+        compiled.append(COMPILATIONS.seconds - before)
+        return chosen
+
+    loop, per_run = wave(4), make_runs(3)
+    before = COMPILATIONS.seconds
+    result, stats = run_loops(loop, per_run, 0.1, plan=plan)
+    assert_equal(result, run_loops(loop, per_run, 0.1)[0])
+    assert stats.plan == RunPlan("scan", 3)
+    assert stats.plan_seconds >= 0.2
+    assert stats.compile_seconds >= compiled[0] > 0
+    assert stats.run_seconds == pytest.approx(stats.seconds - stats.compile_seconds - stats.plan_seconds)
+
+
+def test_a_call_without_steps_counts_no_operations_of_steps():
+    size = 32
+    loop = Loop(lambda run, shared: run, lambda step, carry, run, shared: carry @ shared, 5)
+    _, stats = run_loops(loop, jnp.ones((3, size, size)), jnp.eye(size), steps=(0, 0))
+    assert stats.flops == 0
+    assert (stats.flops_per_second, stats.steps_per_second) == (0, 0)
+    _, stats = map_runs(lambda x, y: x @ y, jnp.ones((3, size, size)), jnp.eye(size))
+    assert stats.flops == pytest.approx(3 * 2 * size**3, rel=0.01)
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [(jnp.float32, True), (jnp.bfloat16, False)])
+def test_products_of_other_types_are_told(dtype, expected):
+    def product(x, y):
+        return (x.astype(dtype) @ y.astype(dtype)).astype(jnp.float32)
+
+    assert map_runs(product, jnp.ones((3, 4, 4)), jnp.eye(4))[1].in_float32 is expected

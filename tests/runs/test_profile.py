@@ -32,3 +32,27 @@ def test_the_peak_is_within_reach_of_numpy_and_measured_once():
     began = time.perf_counter()
     assert measured_matmul_peak() == peak
     assert time.perf_counter() - began < 0.01
+
+
+def test_the_precision_is_that_of_the_runs(monkeypatch):
+    """With "default" JAX's own option decides, as it does for the runs."""
+    lowered = []
+    real = jax.jit
+
+    def spy(function):
+        jitted = real(function)
+
+        class Spy:
+            def lower(self, *arguments):
+                lowered.append(jitted.lower(*arguments).as_text())
+                return jitted.lower(*arguments)
+
+        return Spy()
+
+    monkeypatch.setattr(jax, "jit", spy)
+    with jax.default_matmul_precision("highest"):
+        measured_matmul_peak.__wrapped__("default")
+    with jax.default_matmul_precision("default"):
+        measured_matmul_peak.__wrapped__("highest")
+        measured_matmul_peak.__wrapped__("default")
+    assert ["HIGHEST" in text for text in lowered] == [True, True, False]

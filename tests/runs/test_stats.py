@@ -23,6 +23,11 @@ def test_rates_leave_compilation_aside():
     assert STATS.flops_per_second == 40
 
 
+def test_planning_is_no_part_of_the_rates():
+    planned = replace(STATS, seconds=10.0, plan_seconds=7.0)
+    assert (planned.run_seconds, planned.runs_per_second, planned.flops_per_second) == (2, 4, 40)
+
+
 def test_rates_count_what_was_computed_now():
     half = replace(STATS, computed=0.5)
     assert (half.runs_per_second, half.steps_per_second, half.flops_per_second) == (2, 10, 20)

@@ -75,6 +75,47 @@ def test_measured_for_real(monkeypatch):
     assert_close(chosen, run_loops(loop, per_run, 0.2, options=RunOptions(other))[0], atol=1e-5)
 
 
+def _products(size, num_steps=2):
+    return Loop(lambda run, _: run, lambda step, carry, run, _: carry @ carry, num_steps), np.ones(
+        (3, size, size)
+    )
+
+
+def test_heavy_steps_are_measured_run_by_run_as_well(monkeypatch):
+    monkeypatch.setattr(strategies, "_WORTH_MEASURING_SECONDS", 0.0)
+    times, asked = {"scan": 3e-6, "sequential": 2e-6}, []
+    monkeypatch.setattr(
+        strategies, "_measure", lambda job, strategy: asked.append(strategy) or times[strategy]
+    )
+    light, heavy = 208, 224  # 18.0 and 22.5 MFLOP a step
+    assert plan_runs(*_products(light), None).strategy == "scan"
+    assert asked == []
+    assert plan_runs(*_products(heavy), None).strategy == "sequential"
+    assert asked == ["scan", "sequential"]
+    assert plan_runs(*_products(heavy, num_steps=0), None).strategy == "scan"
+
+
+def test_the_main_job_is_planned_without_measurement(monkeypatch):
+    monkeypatch.setattr(strategies, "_measure", None)
+    before = COMPILATIONS.count
+    plan = plan_runs(*digits_training(60))
+    assert plan.strategy == "scan"
+    assert COMPILATIONS.count - before == 2  # the plan's own program
+
+
+def test_what_was_measured_patiently_is_not_measured_again(monkeypatch):
+    times, asked = {"step": 3e-9, "sequential": 2e-9}, []
+    monkeypatch.setattr(
+        strategies, "_measure", lambda job, strategy: asked.append(strategy) or times[strategy]
+    )
+    loop, runs = wave(4, convolution=True), make_runs(3)
+    assert plan_runs(loop, runs, 0.2).strategy == "step"  # not worth a second candidate
+    assert fastest({"wave": loop}, runs, 0.2).plan.strategy == "sequential"
+    assert asked == ["step", "sequential"]
+    assert plan_runs(loop, runs, 0.2).strategy == "sequential"
+    assert asked == ["step", "sequential"]
+
+
 def test_a_convolution_outside_of_any_loop_is_done_run_by_run_on_cpu():
     def function(run, shared):
         return jnp.convolve(run, shared, "same")
@@ -138,11 +179,12 @@ def test_sequential_chunks_keep_what_fits_beside_one_run():
 def test_large_steps_are_done_in_blocks_that_stay_in_the_caches(monkeypatch):
     monkeypatch.setattr(strategies.os, "cpu_count", lambda: 2)
     loop = Loop(lambda run, _: run, lambda step, carry, run, _: carry @ carry, 2)
+    options = RunOptions("scan")
     assert plan_runs(loop, jnp.ones((60, 8, 8)), None) == RunPlan("scan", 60)
-    plan = plan_runs(loop, jnp.ones((60, 512, 512)), None)  # 1 MiB a step: 3 runs per core
+    plan = plan_runs(loop, jnp.ones((60, 512, 512)), None, options=options)  # 1 MiB a step: 3 runs per core
     assert plan == RunPlan("scan", 60, 6)
     per_run = jax.random.normal(jax.random.key(0), (5, 768, 768)) / 40  # 2.25 MiB: 1 run per core
-    blocks, stats = run_loops(loop, per_run, None)
+    blocks, stats = run_loops(loop, per_run, None, options=options)
     assert stats.plan == RunPlan("scan", 5, 2)
     whole, _ = run_loops(loop, per_run, None, plan=RunPlan("scan", 5))
     np.testing.assert_allclose(blocks, whole, atol=1e-4)
