@@ -304,6 +304,7 @@ SMALL = DESIGN.replace(num_calibration_runs=4, num_audit_runs=3)
 QUICK = SgdSpec(1, 0.3)
 
 
+@pytest.mark.slow
 def test_runs_of_a_noisy_method_differ_although_they_share_a_trained_model():
     """Four groups have 6 sign vectors; 17 runs share their models, but never their noise."""
     data = load("digits", seed=0, num_groups=4, group_size=2, num_holdout=1697)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from jaxaudit.errors import InputError
+from jaxaudit.pipeline import Executor
 from jaxaudit.report.evidence_file import write_evidence
 from jaxaudit.store import pieces
 from tests.resume_job import METHODS, after_writes, audit
@@ -46,17 +47,34 @@ def evidence_of(report, folder):
     return content
 
 
-def test_a_store_changes_no_bit_and_keeps_only_the_models(tmp_path, evidence):
-    assert evidence_of(audit(tmp_path / "store"), tmp_path) == evidence
-    kept = {
-        path.relative_to(tmp_path / "store").parts[0] for path in (tmp_path / "store").rglob("piece.json")
-    }
-    assert kept == {"trained"}
-    again = audit(tmp_path / "store")
+def from_store(report):
+    return {phase["name"]: phase["from_store"] for phase in report.timings["phases"] if phase["from_store"]}
+
+
+def test_a_store_changes_no_bit_and_keeps_only_the_models_and_the_scores(tmp_path, evidence):
+    store = tmp_path / "store"
+    report = audit(store)
+    assert evidence_of(report, tmp_path) == evidence
+    assert all(method.seconds > 0 for method in report.methods if method.recorded_at is None)
+    kept = [path.relative_to(store).parent for path in store.rglob("piece.json")]
+    assert {path.parts[0] for path in kept} == {"trained", "audits"}
+    looks = [path.parts[-2:] for path in kept if path.parts[0] == "audits"]
+    assert sorted(looks) == [("2", "result"), ("end", "result"), ("end", "result")]
+
+
+def test_a_finished_audit_returns_at_once(tmp_path, evidence):
+    store = tmp_path / "store"
+    audit(store)
+    with patch.object(Executor, "_run", side_effect=AssertionError("nothing is left to do")):
+        again = audit(store)
     assert evidence_of(again, tmp_path) == evidence
-    found = {phase["name"]: phase["from_store"] for phase in again.timings["phases"] if phase["from_store"]}
-    assert found == {"train": 6, "train-2": 6}
+    assert from_store(again) == {"train": 6, "train-2": 6, "noise: score": 15, "rewind: score": 15}
     assert again.timings["runs_at_once"] is None
+    assert all(method.seconds is None for method in again.methods)
+    shutil.rmtree(store / "audits")
+    once_more = audit(store)
+    assert evidence_of(once_more, tmp_path) == evidence
+    assert from_store(once_more) == {"train": 6, "train-2": 6}
 
 
 def test_killed_again_and_again_it_goes_on_where_it_was(tmp_path, evidence):
@@ -71,7 +89,8 @@ def test_killed_again_and_again_it_goes_on_where_it_was(tmp_path, evidence):
             interruptions += 1
     assert interruptions >= 8
     assert evidence_of(report, tmp_path) == evidence
-    assert list((store / "audits").iterdir()) == []
+    (folder,) = (store / "audits").iterdir()
+    assert {path.parent.name for path in folder.rglob("piece.json")} == {"result"}
 
 
 def test_damage_while_it_was_interrupted_is_repaired(tmp_path, evidence):
@@ -93,7 +112,7 @@ def test_another_audit_does_not_take_the_progress_for_its_own(tmp_path):
     other = {"noise": METHODS["noise"]._replace(record_at=(1,))}
     expected = audit(methods=other)
     assert evidence_of(audit(store, methods=other), tmp_path) == evidence_of(expected, tmp_path)
-    assert len(list((store / "audits").iterdir())) == 1
+    assert len(list((store / "audits").iterdir())) == 2
 
 
 def test_a_full_disk_loses_nothing(tmp_path, evidence):
@@ -220,7 +239,7 @@ def test_two_processes_share_a_store(tmp_path, evidence):
     assert lines[0] == lines[1]
     first, nothing, second, all_of_them = lines[0]
     assert first == second
-    assert (nothing, all_of_them) == ("[]", "['train', 'train-2']")
+    assert (nothing, all_of_them) == ("[]", "['noise: score', 'rewind: score', 'train', 'train-2']")
     (tmp_path / "plain.npz").write_bytes(evidence)
     with np.load(tmp_path / "plain.npz") as plain:
         sums = [plain[f"method/{name}/scores"].sum() for name in ("noise@2", "noise", "rewind")]

@@ -61,7 +61,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Link:
-    """A link to another page, by its path from this one."""
+    """A link to another page of the same kind, by its path from this one without its suffix."""
 
     text: str
     target: str

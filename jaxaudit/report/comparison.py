@@ -96,7 +96,7 @@ def _audit(name: str, report: "AuditReport") -> Section:
         "verdict",
     )
     table = Table(header, tuple(_row(method) for method in report.methods))
-    link = Link("The whole report of this audit", f"{AUDITS}/{name}/{HTML}")
+    link = Link("The whole report of this audit", f"{AUDITS}/{name}/{Path(HTML).stem}")
     notes = [Warn(f"{method.title}: {note}") for method in report.methods for note in method.notes]
     return Section(f"Audit: {name}", (Text(f"{_setting(report)}."), table, *notes, link))
 

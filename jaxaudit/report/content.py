@@ -304,7 +304,7 @@ _PHASE = {
     "runs_per_second": "runs/s",
     "steps_per_second": "steps/s",
     "flops_per_second": "FLOP/s",
-    "share_of_peak": "share of the matrix-product peak",
+    "share_of_peak": "share of the float32 matrix-product peak",
 }
 
 

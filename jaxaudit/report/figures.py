@@ -207,6 +207,8 @@ def _draw_bars(
             fontsize=8,
         )
     axes.set_xlim(0, limit)
+    axes.xaxis.get_major_locator().set_params(nbins=4)
+    axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_title(title, fontsize=10)
 
 

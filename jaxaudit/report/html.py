@@ -72,7 +72,7 @@ def _block(block: Block, figures: Mapping[str, bytes]) -> str:
             image = f'<img src="{source}" alt="{escape(caption)}">'
             return f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
         case Link(text, target):
-            return f'<p><a href="{escape(target)}">{escape(text)}</a></p>'
+            return f'<p><a href="{escape(target)}.html">{escape(text)}</a></p>'
         case Code(text):
             return f"<pre>{escape(text)}</pre>"
         case Table(header, rows):

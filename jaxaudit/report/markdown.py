@@ -52,7 +52,7 @@ def _block(block: Block) -> str:
         case Figure(name, caption):
             return f"![{name}]({name})\n\n{escape(caption)}"
         case Link(text, target):
-            return f"[{escape(text)}]({target})"
+            return f"[{escape(text)}]({target}.md)"
         case Code(text):
             return "\n".join(f"    {line}" for line in text.splitlines())
         case Table(header, rows):

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxaudit.runs.options import Precision
-from jaxaudit.runs.programs import PRECISIONS
+from jaxaudit.runs.programs import stated_precision
 
 
 @contextmanager
@@ -35,11 +35,10 @@ def profile(folder: str | Path | None) -> Iterator[None]:
         yield
 
 
-@lru_cache(maxsize=8)
 def measured_matmul_peak(precision: Precision = "highest") -> float:
     """FLOP/s of a large square float32 matrix product on JAX's default device: what a program can reach at best.
 
-    Measured once per process, in well under a second.
+    Measured once per process and precision, in well under a second.
 
     Parameters
     ----------
@@ -51,9 +50,14 @@ def measured_matmul_peak(precision: Precision = "highest") -> float:
     >>> measured_matmul_peak() > 1e8
     True
     """
+    return _measured_peak(stated_precision(precision))
+
+
+@lru_cache(maxsize=8)
+def _measured_peak(precision: str | None) -> float:
     size = 1536 if jax.default_backend() == "cpu" else 8192
     ones = jnp.ones((size, size), jnp.float32)
-    with jax.default_matmul_precision(PRECISIONS[precision]):
+    with jax.default_matmul_precision(precision):
         multiply = jax.jit(jnp.matmul).lower(ones, ones).compile()
     jax.block_until_ready(multiply(ones, ones))
     fastest, spent = float("inf"), 0.0

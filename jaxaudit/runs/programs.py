@@ -57,7 +57,8 @@ class Setting:
     shapes: Shapes
     strategy: Strategy
     devices: Devices
-    precision: Precision
+    precision: str | None
+    """JAX's name of it; see `stated_precision`."""
 
     def carry(self) -> PyTree:
         """Shapes of one run's carry."""
@@ -142,16 +143,24 @@ class Program:
             out_shardings=sharding(devices, RUNS),
             donate_argnums=donate,
         )
-        with jax.default_matmul_precision(PRECISIONS[self.setting.precision]):
+        with jax.default_matmul_precision(self.setting.precision):
             compiled = program.lower(*arguments).compile()
         COMPILATIONS.count += 1
         COMPILATIONS.seconds += time.perf_counter() - began
         return compiled
 
 
-PRECISIONS: dict[str, Any] = {"highest": "highest", "high": "high", "default": None}
-"""JAX's names: "default" is None there, or it would overrule what the user has set with JAX's own option."""
-_PRODUCTS = ("dot_general", "conv_general_dilated")
+def stated_precision(precision: Precision) -> str | None:
+    """JAX's name of a precision; that of ``"default"`` is what the user has set with JAX's own option, if anything.
+
+    Examples
+    --------
+    >>> with jax.default_matmul_precision("high"):
+    ...     stated_precision("highest"), stated_precision("default")
+    ('highest', 'high')
+    """
+    own: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+    return own if precision == "default" else precision
 
 
 @lru_cache(maxsize=64)
@@ -185,6 +194,9 @@ def _bytes(compiled: Any) -> int:
         + memory.temp_size_in_bytes
         - memory.alias_size_in_bytes
     )
+
+
+_PRODUCTS = ("dot_general", "conv_general_dilated")
 
 
 class StepFacts(NamedTuple):

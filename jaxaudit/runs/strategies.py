@@ -15,7 +15,7 @@ from jaxaudit.errors import InputError
 from jaxaudit.progress import Reporter, SilentReporter
 from jaxaudit.runs.devices import Devices, agree, choose_devices, padded, share, take_runs
 from jaxaudit.runs.options import RunOptions, RunPlan, Strategy
-from jaxaudit.runs.programs import Program, Setting, Shapes, program, step_facts
+from jaxaudit.runs.programs import Program, Setting, Shapes, program, stated_precision, step_facts
 from jaxaudit.train import Loop
 
 _MEASURE_SECONDS = 0.3
@@ -59,7 +59,8 @@ class Job:
 
     def setting(self, strategy: Strategy) -> Setting:
         """What to compile."""
-        return Setting(self.loop, self.shapes, strategy, self.devices, self.options.matmul_precision)
+        precision = stated_precision(self.options.matmul_precision)
+        return Setting(self.loop, self.shapes, strategy, self.devices, precision)
 
     def program(self, plan: RunPlan) -> Program:
         """The compiled program of a plan, for one block of runs."""

@@ -1,10 +1,14 @@
 """Loops are carried out once, whatever interrupts them."""
 
+import time
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxaudit.pipeline import Executor, phases
-from jaxaudit.runs import RunOptions
+from jaxaudit.runs import COMPILATIONS, RunOptions
+from jaxaudit.runs.strategies import choose_plan
 from jaxaudit.store import Progress
 from jaxaudit.train import Loop
 
@@ -102,3 +106,44 @@ def test_the_share_of_the_peak_is_told_of_long_work(monkeypatch):
     one.run(LOOP, STARTS, None, name="loop")
     (phase,) = phases(one, seconds=100.0)
     assert phase["share_of_peak"] == pytest.approx(phase["flops_per_second"] / 1e6)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_compilation_and_planning_count_the_same_with_and_without_a_store(tmp_path, kept, monkeypatch):
+    """A budget makes planning compile; with a store that is done before the loop starts."""
+    slow = []
+
+    def choose(job, label, reporter):
+        time.sleep(0.3)
+        slow.append(1)
+        return choose_plan(job, label, reporter)
+
+    monkeypatch.setattr("jaxaudit.runs.engine.choose_plan", choose)
+    monkeypatch.setattr("jaxaudit.runs.strategies.choose_plan", choose)
+    loop = Loop(lambda x, shared: x, lambda step, carry, x, shared: carry * 2 + step, num_steps=6)
+    one, before = executor(tmp_path if kept else None), COMPILATIONS.seconds
+    began = time.perf_counter()
+    one.run(loop, STARTS, None, name="loop", looks={2: lambda carry: None, 4: lambda carry: None})
+    spent = time.perf_counter() - began
+    (phase,) = phases(one, seconds=0.0)
+    assert len(slow) == 1  # the next parts of the loop go on with the plan
+    assert phase["compile_seconds"] == pytest.approx(COMPILATIONS.seconds - before)
+    assert phase["compile_seconds"] > 0
+    assert phase["plan_seconds"] >= 0.3
+    assert phase["plan_seconds"] + phase["compile_seconds"] < phase["seconds"] <= spent
+    run_seconds = phase["seconds"] - phase["plan_seconds"] - phase["compile_seconds"]
+    assert phase["runs_per_second"] == pytest.approx(5 / run_seconds)
+
+
+def test_other_types_than_float32_have_no_share_of_its_peak(monkeypatch):
+    monkeypatch.setattr("jaxaudit.pipeline.executor.measured_matmul_peak", lambda precision: 1e6)
+    for dtype, known in ((jnp.float32, True), (jnp.bfloat16, False)):
+        one = executor()
+
+        def product(x, shared, dtype=dtype):
+            return x.astype(dtype) @ x.astype(dtype)
+
+        one.map(product, np.ones((2, 3, 3), np.float32), None, name="product", label="product")
+        (phase,) = phases(one, seconds=100.0)
+        assert (phase["share_of_peak"] is not None) is known
+        assert phase["flops_per_second"] > 0

@@ -9,6 +9,7 @@ import pytest
 
 from jaxaudit.evaluate import evaluation
 from jaxaudit.pipeline import Executor, audit_key, plan_trainings, set_up
+from jaxaudit.provenance import installed_version
 from jaxaudit.runs import RunOptions
 from jaxaudit.train import SgdSpec
 from jaxaudit.unlearn import release_noise
@@ -45,6 +46,47 @@ def key(
 @pytest.fixture(scope="module")
 def unchanged():
     return key()
+
+
+def test_which_method_starts_from_which_training_counts():
+    """The same trainings and the same methods, but for one of them another start."""
+    starts = [SgdSpec(1, 0.5, batch_size=4), SgdSpec(2, 0.5, batch_size=4)]
+    setup, noise = set_up(DATA, MODEL, DESIGN, 0), release_noise(sigma=1.0)
+    keys = set()
+    for last in starts:
+        recipes = {
+            name: Recipe(noise, training=training)
+            for name, training in zip("abc", (*starts, last), strict=True)
+        }
+        trainings = plan_trainings(recipes, starts[0], LOSS, 8)
+        keys.add(audit_key(Executor(), setup, trainings, recipes, EVALUATE, ""))
+    assert len(keys) == 2
+
+
+def test_another_version_is_another_audit(monkeypatch, unchanged):
+    def version(package):
+        return "other" if package == "jaxaudit" else installed_version(package)
+
+    monkeypatch.setattr("jaxaudit.pipeline.identity.installed_version", version)
+    assert key() != unchanged
+
+
+def test_equal_stages_are_hashed_once_and_others_are_not(monkeypatch):
+    hashed = []
+    monkeypatch.setattr(
+        "jaxaudit.pipeline.identity.hash_loop", lambda loop, *arguments: hashed.append(loop) or str(loop)
+    )
+    setup, stage = set_up(DATA, MODEL, DESIGN, 0), descent(3)
+    recipes = {
+        "one": Recipe(then(stage, stage, descent(2), stage)),
+        "other": Recipe(
+            then(stage, descent(2))
+        ),  # descent(2) is another object, and may compute something else
+        "rewound": Recipe(then(stage), rewind_updates=0),  # its stage has one more input
+    }
+    trainings = plan_trainings(recipes, SgdSpec(1, 0.5, batch_size=4), LOSS, 8)
+    audit_key(Executor(), setup, trainings, recipes, EVALUATE, "")
+    assert len(hashed) == 4
 
 
 @pytest.mark.parametrize(

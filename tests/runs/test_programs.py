@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxaudit.runs import COMPILATIONS, RunOptions, RunPlan
-from jaxaudit.runs.programs import Setting, Shapes, program, step_facts
+from jaxaudit.runs.programs import Shapes, step_facts
 from jaxaudit.runs.strategies import Job
 from jaxaudit.train import Loop
 from tests.runs.waves import make_runs, wave
@@ -76,9 +76,17 @@ def test_a_gradient_through_a_scan_is_looked_into():
     assert not step_facts(wave(2), Shapes.of(make_runs(2), 0.3)).has_convolution
 
 
-@pytest.mark.parametrize("precision", ["highest", "high", "default"])
-def test_matrix_products_state_their_precision(precision):
-    """Before the compiler has seen it, since it drops what its backend does not know."""
+@pytest.mark.parametrize(
+    ("precision", "own", "expected"),
+    [
+        ("highest", None, "HIGHEST"),
+        ("high", "highest", "HIGH,"),
+        ("default", None, "None"),
+        ("default", "highest", "HIGHEST"),
+    ],
+)
+def test_matrix_products_state_their_precision(precision, own, expected):
+    """Before the compiler has seen it, since it drops what its backend does not know; "default" is the user's own."""
     seen = []
 
     def body(step, carry, run, shared):
@@ -87,10 +95,9 @@ def test_matrix_products_state_their_precision(precision):
         return carry @ shared
 
     loop, per_run, shared = product()
-    loop = loop._replace(body=body)
-    setting = Setting(loop, Shapes.of(per_run, shared), "scan", tuple(jax.devices()[:1]), precision)
-    program(setting, 4).bytes()
-    expected = {"highest": "HIGHEST", "high": "HIGH", "default": "None"}[precision]
+    job = Job.of(loop._replace(body=body), per_run, shared, RunOptions(matmul_precision=precision))
+    with jax.default_matmul_precision(own):
+        job.program(RunPlan("scan", 4)).bytes()
     assert expected in (seen or ["None"])[-1]  # JAX does not print a precision of None
 
 

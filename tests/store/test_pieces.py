@@ -166,8 +166,99 @@ def test_what_killed_processes_left_is_cleaned_and_nothing_else(tmp_path):
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
     )
     host = socket.gethostname()
-    names = [f"{host}-{int(dead.stdout)}-0", f"{host}-{os.getpid()}-0", "elsewhere-1-0"]
-    for name in names:
+    gone, own = int(dead.stdout), os.getpid()
+    mine = [f"{host}-{gone}-0", f"{host}-{gone}-{own}-old"]
+    others = [f"{host}-{own}-0", f"{host}-{own}-{gone}-old", "elsewhere-1-0", f"{host}-7-{gone}-0", "what"]
+    for name in mine + others:
         (tmp_path / ".unfinished" / name).mkdir(parents=True)
     clean(tmp_path)
-    assert sorted(path.name for path in (tmp_path / ".unfinished").iterdir()) == sorted(names[1:])
+    assert sorted(path.name for path in (tmp_path / ".unfinished").iterdir()) == sorted(others)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_two_audits_that_replace_a_piece_at_the_same_time(tmp_path, monkeypatch, moment):
+    """The other one puts its piece there just before or after the old one is moved away."""
+    write_piece(tmp_path, "a", [np.array(1.0)])
+    replace, target = os.replace, tmp_path / "a"
+
+    def other(folder, where):
+        if folder != target:
+            return replace(folder, where)
+        monkeypatch.setattr(os, "replace", replace)
+        if moment == "after":
+            replace(folder, where)
+        write_piece(tmp_path, "a", [np.array(2.0)])
+        if moment == "before":
+            replace(folder, where)
+        return None
+
+    monkeypatch.setattr(os, "replace", other)
+    write_piece(tmp_path, "a", [np.array(3.0)])
+    assert read_piece(tmp_path, "a", silent).leaves == [3.0]
+    assert list((tmp_path / ".unfinished").iterdir()) == []
+
+
+def test_a_piece_that_cannot_be_replaced_is_still_there(tmp_path, monkeypatch):
+    write_piece(tmp_path, "a", [np.array(1.0)])
+    replace, target = os.replace, tmp_path / "a"
+
+    def refuse(folder, where):
+        if where == target and not str(folder).endswith("-old"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        replace(folder, where)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(InputError, match="Input/output error"):
+        write_piece(tmp_path, "a", [np.array(2.0)])
+    assert read_piece(tmp_path, "a", silent).leaves == [1.0]
+
+
+TWO_PROCESSES = """
+import sys, jax, numpy as np
+from pathlib import Path
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+port, process, store = sys.argv[1:]
+jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(process))
+from jaxaudit.errors import InputError
+from jaxaudit.store import pieces
+write_arrays = pieces._write_arrays
+def full(folder, leaves):
+    raise OSError("full")
+pieces._write_arrays = full
+try:
+    pieces.write_piece(Path(store), "a", [np.ones(2)])
+except InputError as error:
+    print("error:", error)
+pieces._write_arrays = write_arrays
+pieces.write_piece(Path(store), "a", [np.ones(2)])
+print("piece:", pieces.read_piece(Path(store), "a", print).leaves[0].sum())
+"""
+
+
+@pytest.mark.slow
+def test_of_two_processes_none_waits_for_one_that_cannot_write(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", TWO_PROCESSES, str(port), str(process), str(tmp_path)],
+            env={**os.environ, "JAX_PLATFORMS": "cpu"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for process in (0, 1)
+    ]
+    try:
+        outputs = [process.communicate(timeout=120)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    for output, reason in zip(outputs, ("cannot be written: full", "cannot be written by the first process")):
+        assert [line.split(":")[0] for line in output.splitlines() if "Gloo" not in line] == [
+            "error",
+            "piece",
+        ]
+        assert reason in output
+        assert "piece: 2.0" in output

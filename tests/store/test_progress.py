@@ -50,7 +50,7 @@ def test_killed_between_the_new_state_and_the_removal_of_the_old_one(tmp_path):
     assert "damaged" in said[0]
 
 
-def test_a_finished_audit_leaves_nothing_and_touches_no_other(tmp_path):
+def test_a_finished_audit_leaves_its_results_and_touches_no_other(tmp_path):
     one, other = progress(tmp_path), progress(tmp_path, "4e")
     for each in (one, other):
         each.keep("a/b", [np.ones(1)])
@@ -58,8 +58,16 @@ def test_a_finished_audit_leaves_nothing_and_touches_no_other(tmp_path):
     one.tidy("a", keep="c")
     assert one.load("a/b") is None
     assert one.load("a/c") is not None
-    one.finish()
-    assert one.load("a/c") is None
+    one.keep("a/stage/plan", ())
+    one.keep("b/part-0-3", [np.ones(1)])
+    one.keep("rows", [np.ones(1)])
+    one.finish("c")
+    assert sorted(path.parent.name for path in (tmp_path / "audits/3f").rglob("piece.json")) == ["c"]
+    assert [path.name for path in (tmp_path / "audits/3f").iterdir()] == ["a"]  # nor an empty folder
+    assert one.load("a/c") is not None
+    assert other.load("a/b") is not None
+    one.finish("nothing of that name")
+    assert list((tmp_path / "audits/3f").iterdir()) == []
     assert other.load("a/c") is not None
 
 
