@@ -292,6 +292,10 @@ def test_joint_predictor_on_a_small_design():
             {"methods": {"a": Recipe(no_unlearning(), rewind_updates=10**6)}},
             "rewind_updates must be an integer",
         ),
+        (
+            {"methods": {"a": Recipe(no_unlearning(), sizes=(100, 1))}},
+            r"method 'a' must be built for the data's \d+ retain and 20 forget examples, got one for 100 and 1",
+        ),
         ({"score": "margin"}, "score must be one of logit, cross-entropy, got 'margin'"),
     ],
 )

@@ -7,6 +7,7 @@ mechanism at that sensitivity certifies (epsilon, delta) whatever the training w
 to its minimiser, `minimiser_distance` is another sensitivity, of order m/n; it is smaller for small forget sets.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -148,6 +149,8 @@ def output_perturbation_recipe(
         ),
     )
     distance = proved if spec.sensitivity is None else spec.sensitivity
+    if spec.sensitivity is not None and not 0 < spec.sensitivity < math.inf:
+        raise InputError(f"sensitivity must be positive and finite, got {spec.sensitivity}")
     noise = release_noise(sigma=distance * gaussian_sigma(1.0, spec.epsilon, spec.delta))
     training = projected_descent_training(
         loss_fn,

@@ -8,6 +8,7 @@ import pytest
 from jaxaudit.bound.gaussian import gaussian_epsilon
 from jaxaudit.errors import InputError
 from jaxaudit.runs import run_loops
+from jaxaudit.unlearn.base import Trained
 from jaxaudit.unlearn.descent_to_delete import (
     DescentToDeleteSpec,
     descent_sensitivity,
@@ -15,7 +16,7 @@ from jaxaudit.unlearn.descent_to_delete import (
     descent_to_delete_recipe,
 )
 from jaxaudit.unlearn.driver import RunInput, SharedInput, stage_loop
-from jaxaudit.unlearn.projected_descent import DescentStep
+from jaxaudit.unlearn.projected_descent import DescentStep, largest_learning_rate, rounding_error
 from tests.unlearn.test_projected_descent import (
     ALL,
     CONSTANTS,
@@ -88,6 +89,17 @@ def test_released_models_are_the_descent_plus_noise_of_the_certified_deviation()
     assert gaussian_epsilon(bound(30, 5), sigma, 1e-4) == pytest.approx(3.0, rel=0.05)
     assert (recipe.certificate.epsilon, recipe.certificate.delta) == (3.0, 1e-4)
     assert recipe.training.deterministic
+
+
+def test_noise_covers_the_rounding_of_single_precision():
+    """Single precision stalls: after very many steps the iterates are not as close as the proof says."""
+    spec = DescentToDeleteSpec(epsilon=3.0, unlearning_steps=2000)
+    recipe = descent_to_delete_recipe(LOSS, CONSTANTS, 11, 5, spec)
+    noise = recipe.method.stages[-1]
+    state = noise.init(jax.random.key(0), Trained(jnp.zeros(10_000), jnp.zeros(10_000)))
+    sigma = float(noise.update(jax.random.key(1), state, None)[0].params.std())
+    assert bound(400, 2000) < 1e-30
+    assert gaussian_epsilon(rounding_error(CONSTANTS, largest_learning_rate(CONSTANTS)), sigma, 1e-5) < 3.2
 
 
 @pytest.mark.parametrize(

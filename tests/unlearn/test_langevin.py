@@ -173,6 +173,13 @@ def _ratio(epsilon, delta):
     return low
 
 
+def test_noise_below_rounding_is_not_certified():
+    """Many steps need nearly no noise, which single precision would round away."""
+    recipe = langevin_recipe(LOSS, CONSTANTS, 11, 5, LangevinSpec(unlearning_steps=10_000))
+    assert not recipe.certificate.certified
+    assert "too small beside the rounding of single precision" in recipe.certificate.reason
+
+
 def test_recipe_declares_its_noise_and_its_certificate():
     recipe = langevin_recipe(LOSS, CONSTANTS, 11, 5, LangevinSpec(0.5, 1e-6, 30, 20, batch_size=4))
     assert (recipe.certificate.epsilon, recipe.certificate.delta) == (0.5, 1e-6)

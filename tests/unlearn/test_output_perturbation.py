@@ -68,6 +68,8 @@ def test_few_examples_to_forget_need_less_noise_than_the_diameter():
 def test_an_assumed_sensitivity_says_so():
     recipe = recipe_of(sensitivity=0.05, epsilon=2.0)
     assert gaussian_epsilon(0.05, sigma_of(recipe), 1e-5) == pytest.approx(2.0, rel=1e-5)
+    assert not recipe.certificate.certified
+    assert "nominally (2, 1e-05)" in recipe.certificate.reason
     assert "an assumption, smaller than the" in recipe.certificate.reason
     assert "whatever the training was" in recipe_of(sensitivity=1e3).certificate.reason
 
