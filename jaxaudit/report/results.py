@@ -1,7 +1,7 @@
 """What an audit returns: one `MethodResult` per unlearning method, together in an `AuditReport`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,16 @@ _ACCURACIES = ("retain_accuracy", "forget_accuracy", "test_accuracy")
 _MEASURED = (*_ACCURACIES, "moved", "seconds", "cost")
 _RECORD = "@"
 _BARELY = 1e-12  # a distance that only rounding can explain
+
+# Measures of one-shot methods that mean that they did not do what they should: when, and what is then said.
+_OF_A_STEP: dict[str, tuple[Callable[[float], bool], str]] = {
+    "diverged": (
+        lambda mean: mean > 0,
+        "the series diverged in {share:.0f} % of the runs, whose parameters were left as they were: choose a scale "
+        "of at least converging_scale",
+    ),
+    "dampened": (lambda mean: mean == 0, "no parameter was dampened: the threshold is too high"),
+}
 
 
 @dataclass(frozen=True)
@@ -132,6 +142,8 @@ class MethodResult:
         elif self.moved is not None and self.moved < _BARELY:
             yield f"the parameters moved by less than {_BARELY:g}: the unlearned model is nearly the trained model"
         for name, numbers in self.measured.items():
+            if name in _OF_A_STEP and _OF_A_STEP[name][0](numbers.get("mean", 0.0)):
+                yield _OF_A_STEP[name][1].format(share=100 * numbers.get("mean", 0.0))
             if numbers["not_finite"]:
                 yield f"{name} was not finite in {numbers['not_finite']:.0f} runs"
 

@@ -80,3 +80,21 @@ def test_a_certificate_is_tested_at_its_own_delta_on_the_same_evidence(report):
     assert certified.certified
     expected = analyse(report.design, method.calibration, method.audited, Claim(0.1, 1e-5)).verdict
     assert certified.certificate_verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "words"),
+    [
+        ("diverged", 0.25, "the series diverged in 25 % of the runs"),
+        ("diverged", 0.0, None),
+        ("dampened", 0.0, "no parameter was dampened"),
+        ("dampened", 0.1, None),
+        ("residual", 0.0, None),
+    ],
+)
+def test_a_step_that_did_not_work_is_called_out(report, name, mean, words):
+    method = replace(
+        report.methods[0], measured={name: {"mean": mean, "min": 0.0, "max": 1.0, "not_finite": 0.0}}
+    )
+    own = [note for note in method.notes if note not in report.methods[0].notes]
+    assert (own == []) if words is None else own[0].startswith(words)
