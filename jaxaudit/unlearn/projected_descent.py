@@ -78,6 +78,7 @@ def projected_descent(
 
     Examples
     --------
+    >>> import jax, jax.numpy as jnp
     >>> from jaxaudit.data import Examples
     >>> def loss(params, examples):
     ...     return jnp.sum(examples.weights * (params - examples.x) ** 2) / 2 / jnp.sum(examples.weights)
