@@ -63,6 +63,34 @@ def check_real(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_positive(**arguments: Any) -> None:
+    """Every argument is a finite number above 0.
+
+    Examples
+    --------
+    >>> check_positive(clip=-0.1)
+    Traceback (most recent call last):
+        ...
+    jaxaudit.errors.InputError: clip must be positive, got -0.1
+    """
+    for name, value in arguments.items():
+        if check_real(name, value) <= 0:
+            raise InputError(f"{name} must be positive, got {value}")
+
+
+def check_not_negative(**arguments: Any) -> None:
+    """Every argument is a finite number of at least 0."""
+    for name, value in arguments.items():
+        if check_real(name, value) < 0:
+            raise InputError(f"{name} must not be negative, got {value}")
+
+
+def check_open_delta(delta: Any) -> None:
+    """A delta in (0, 1)."""
+    if not 0 < check_real("delta", delta) < 1:
+        raise InputError(f"delta must be in (0, 1), got {delta}")
+
+
 def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
     """A finite epsilon of at least 0."""
     epsilon = check_real(name, epsilon)

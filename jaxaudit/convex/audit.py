@@ -18,8 +18,7 @@ from jaxaudit.bound.pairwise import (
     optimised_pairwise_epsilon,
     pairwise_epsilon,
 )
-from jaxaudit.checks import check_delta, check_integer, check_significance
-from jaxaudit.convex.losses import check_positive
+from jaxaudit.checks import check_delta, check_integer, check_positive, check_significance
 from jaxaudit.convex.mechanisms import GaussianPair
 from jaxaudit.errors import InputError
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from jaxaudit.checks import check_real
+from jaxaudit.checks import check_positive
 from jaxaudit.errors import InputError
 
 Weights = Float[np.ndarray, " parameters"]
@@ -197,21 +197,6 @@ class SquaredLoss:
             )
         slopes = norms * (norms * radius + np.abs(points.labels)) if math.isfinite(radius) else math.inf
         return Constants(float(least), float(norms.max() ** 2), float(np.max(slopes)), 0.0)
-
-
-def check_positive(**values: float) -> None:
-    """Every value is a positive, finite number.
-
-    Examples
-    --------
-    >>> check_positive(clip=-0.1)
-    Traceback (most recent call last):
-        ...
-    jaxaudit.errors.InputError: clip must be positive, got -0.1
-    """
-    for name, value in values.items():
-        if check_real(name, value) <= 0:
-            raise InputError(f"{name} must be positive, got {value}")
 
 
 def _largest_norm(points: Points) -> float:

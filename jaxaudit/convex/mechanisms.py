@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxaudit.bound.gaussian import gaussian_epsilon, gaussian_sigma
-from jaxaudit.convex.losses import Loss, Weights, check_positive
+from jaxaudit.checks import check_positive
+from jaxaudit.convex.losses import Loss, Weights
 from jaxaudit.convex.placements import ForgetRequest
 from jaxaudit.convex.solve import NewtonUnlearning, minimise, project
 from jaxaudit.errors import InputError

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from jaxaudit.checks import check_integer, check_real
-from jaxaudit.convex.losses import Points, check_positive
+from jaxaudit.checks import check_integer, check_positive, check_real
+from jaxaudit.convex.losses import Points
 from jaxaudit.errors import InputError
 
 # The older generator is accepted because published numbers were made with it; both have standard_normal.

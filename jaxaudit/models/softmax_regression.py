@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Key
 
-from jaxaudit.checks import check_integer, check_real
+from jaxaudit.checks import check_integer, check_not_negative, check_positive, check_real
 from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
 from jaxaudit.models.base import Model
@@ -46,10 +46,9 @@ class ConvexConstants:
 
     def __post_init__(self) -> None:
         for name in ("strong_convexity", "smoothness", "radius"):
-            _check_positive(name, getattr(self, name))
+            check_positive(**{name: getattr(self, name)})
         for name in ("lipschitz", "gradient_spread", "hessian_lipschitz"):
-            if check_real(name, getattr(self, name)) < 0:
-                raise InputError(f"{name} must not be negative, got {getattr(self, name)}")
+            check_not_negative(**{name: getattr(self, name)})
         if self.smoothness < self.strong_convexity:
             raise InputError(
                 "smoothness must be at least strong_convexity, "
@@ -127,10 +126,10 @@ def softmax_regression(
         "feature_bound": feature_bound,
         "constant_feature": constant_feature,
     }.items():
-        _check_positive(name, value)
+        check_positive(**{name: value})
     check_real("center", center)
     if radius is not None:
-        _check_positive("radius", radius)
+        check_positive(radius=radius)
     num_features = math.prod(check_integer("input_shape", size, low=1) for size in input_shape) + 1
     enough = min(math.sqrt(math.log(num_classes) / l2), math.sqrt(1 - 1 / num_classes) / l2)
     ball = enough if radius is None else float(radius)
@@ -164,8 +163,7 @@ def ridge_cross_entropy(logits_fn: LogitsFn, l2: float) -> LossFn:
     >>> print(f"{loss(jnp.ones((2, 2)), Examples(jnp.eye(2), jnp.array([0, 1]), jnp.ones(2))):.4f}")
     1.6931
     """
-    if check_real("l2", l2) < 0:
-        raise InputError(f"l2 must not be negative, got {l2}")
+    check_not_negative(l2=l2)
     data_term = cross_entropy_loss(logits_fn)
 
     def loss(params: Params, examples: Examples) -> Float[Array, ""]:
@@ -197,8 +195,3 @@ def _model(
         return jnp.matmul(_features(x, center, feature_bound, constant_feature), params, precision="highest")
 
     return Model(init_fn, logits_fn, f"softmax regression, {num_features} features, {num_classes} classes")
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not check_real(name, value) > 0:
-        raise InputError(f"{name} must be positive, got {value}")

@@ -34,7 +34,7 @@ from scipy.optimize import brentq
 
 from jaxaudit.bound.gaussian import gaussian_epsilon
 from jaxaudit.bound.gaussian import log_gaussian_delta as log_theta
-from jaxaudit.checks import check_integer, check_real
+from jaxaudit.checks import check_integer, check_not_negative, check_open_delta, check_positive
 from jaxaudit.errors import InputError
 
 COUNT_LIMIT = 200_000
@@ -271,23 +271,3 @@ def _steps_at_least(epsilon: float, target: float, clipping: ModelClipping) -> i
 def _log1pexp(value: float) -> float:
     """log(1 + exp(value)) without overflow."""
     return max(value, 0.0) + math.log1p(math.exp(-abs(value)))
-
-
-def check_positive(**arguments: float) -> None:
-    """Every argument is finite and positive."""
-    for name, value in arguments.items():
-        if check_real(name, value) <= 0:
-            raise InputError(f"{name} must be positive, got {value}")
-
-
-def check_not_negative(**arguments: float) -> None:
-    """Every argument is finite and at least 0."""
-    for name, value in arguments.items():
-        if check_real(name, value) < 0:
-            raise InputError(f"{name} must not be negative, got {value}")
-
-
-def check_open_delta(delta: float) -> None:
-    """A delta in (0, 1)."""
-    if not 0 < check_real("delta", delta) < 1:
-        raise InputError(f"delta must be in (0, 1), got {delta}")

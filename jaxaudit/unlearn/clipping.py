@@ -13,14 +13,11 @@ import jax
 import optax
 from jaxtyping import Array, Key
 
-from jaxaudit.checks import check_integer
+from jaxaudit.checks import check_integer, check_not_negative, check_open_delta, check_positive
 from jaxaudit.train import Info, LossFn, Params, num_batches
 from jaxaudit.unlearn.accountant import (
     ModelClipping,
     NoisySteps,
-    check_not_negative,
-    check_open_delta,
-    check_positive,
     epsilon_after,
     noisy_steps,
 )

@@ -13,10 +13,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key
 
-from jaxaudit.checks import check_integer
+from jaxaudit.checks import check_integer, check_positive
 from jaxaudit.data import Examples
 from jaxaudit.train import Info, Loop, LossFn, Params, TrainingRun, TrainingShared, num_batches, take_batch
-from jaxaudit.unlearn.accountant import check_positive
 
 Move = Callable[[Key[Array, ""], Params, Params], Params]
 """``(key, params, mean gradient) -> params``: one step."""

@@ -14,11 +14,10 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from jaxaudit.bound.gaussian import gaussian_sigma
-from jaxaudit.checks import check_integer
+from jaxaudit.checks import check_integer, check_open_delta, check_positive
 from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
 from jaxaudit.train import Info, LossFn, Params, num_batches
-from jaxaudit.unlearn.accountant import check_open_delta, check_positive
 from jaxaudit.unlearn.base import Batch, Certificate, Recipe, Trained, Unlearner, then
 from jaxaudit.unlearn.full_batch import (
     FullBatchState,

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from jaxaudit.convex.losses import CubicLoss, LogisticLoss, Points, SquaredLoss, check_positive
+from jaxaudit.checks import check_positive
+from jaxaudit.convex.losses import CubicLoss, LogisticLoss, Points, SquaredLoss
 from jaxaudit.errors import InputError
 
 RNG = np.random.default_rng(0)
