@@ -7,6 +7,8 @@ options
     `RunOptions` (what the user may say), `RunPlan` (what was chosen), `Saver` (where progress is kept).
 devices
     The mesh over the run axis, and `to_host`, the one place where results are gathered.
+workers
+    On CPU a thread per core, each with a block of runs of its own.
 programs
     vmap, jit and donation: one compilation per loop and shapes.
 strategies

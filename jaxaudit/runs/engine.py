@@ -183,14 +183,10 @@ def _run_part(work: _Work, part: int, progress: Advance) -> tuple[int, list[tupl
     carries = _begin(work, pieces, runs, saved)
     done = max(work.stop - step, 1) * sum(counts)
     if step == work.stop:
-        jax.block_until_ready(carries)
         progress(1)
     saved_at = time.perf_counter()
     for segment_first, segment_stop in _segments(step, work.stop):
-        for index, run in enumerate(runs):
-            carry = work.program.advance(carries[index], segment_first, segment_stop, run, work.shared)
-            carries[index] = carry
-        jax.block_until_ready(carries)
+        carries = work.program.advance_all(carries, segment_first, segment_stop, runs, work.shared)
         progress(segment_stop - segment_first)
         if segment_stop < work.stop and agree(time.perf_counter() - saved_at) > _SAVE_SECONDS:
             _save(work, part, segment_stop, carries, counts)
@@ -215,7 +211,7 @@ def _begin(
 ) -> list[PyTree]:
     """Carries to start from: saved ones, given ones, or new ones."""
     if saved is None and work.carry is None:
-        return [work.program.start(run, work.shared) for run in runs]
+        return work.program.start_all(runs, work.shared)
     if saved is not None:
         tree, offset, length = saved, pieces[0][0], sum(count for _, count in pieces)
     else:

@@ -1,9 +1,9 @@
 """Compiled programs: one-run functions over a block of runs per device, compiled once per loop and shapes."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +14,7 @@ from jaxtyping import PyTree
 
 from jaxaudit.runs.devices import EVERYWHERE, RUNS, Devices, sharding, spread
 from jaxaudit.runs.options import Precision, Strategy
+from jaxaudit.runs.workers import num_workers, side_by_side
 from jaxaudit.train import Loop
 
 
@@ -114,6 +115,23 @@ class Program:
             carry = self._loop(carry, np.int32(step), per_run, shared)
         return carry
 
+    def start_all(self, runs: Sequence[PyTree], shared: PyTree) -> list[PyTree]:
+        """``start`` of several blocks, side by side where that is faster; waits for them."""
+        start = self.start  # compiled before any thread asks for it
+        calls = [partial(_wait, start, block, shared) for block in runs]
+        return side_by_side(calls, num_workers(self.setting.devices))
+
+    def advance_all(
+        self, carries: Sequence[PyTree], first: int, stop: int, runs: Sequence[PyTree], shared: PyTree
+    ) -> list[PyTree]:
+        """``advance`` of several blocks, side by side where that is faster; waits for them."""
+        _ = self._loop  # compiled before any thread asks for it
+        calls = [
+            partial(_wait, self.advance, carry, first, stop, block, shared)
+            for carry, block in zip(carries, runs)
+        ]
+        return side_by_side(calls, num_workers(self.setting.devices))
+
     def bytes(self) -> int:
         """Memory per device of the larger of the two programs."""
         loops = [self._loop] if self.setting.loop.num_steps else []
@@ -182,6 +200,10 @@ def _over_runs(setting: Setting, function: Callable[..., Any], runs: tuple[bool,
         return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], function(*first))
 
     return alone
+
+
+def _wait(function: Callable[..., PyTree], *arguments: Any) -> PyTree:
+    return jax.block_until_ready(function(*arguments))
 
 
 def _bytes(compiled: Any) -> int:

@@ -1,7 +1,6 @@
 """Which way is fastest here: by what is known beforehand where that settles it, by a short measurement otherwise."""
 
 import math
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from jaxaudit.progress import Reporter, SilentReporter
 from jaxaudit.runs.devices import Devices, agree, choose_devices, padded, share, take_runs
 from jaxaudit.runs.options import RunOptions, RunPlan, Strategy
 from jaxaudit.runs.programs import Program, Setting, Shapes, program, stated_precision, step_facts
+from jaxaudit.runs.workers import num_workers
 from jaxaudit.train import Loop
 
 _MEASURE_SECONDS = 0.3
@@ -23,6 +23,8 @@ _WORTH_MEASURING_SECONDS = 2.0
 # A step with so many operations keeps all cores busy on its own. On two cores a convolutional network as matrix
 # products (150 MFLOP) was faster run by run; multilayer perceptrons of the usual size (9 MFLOP) are so together.
 _HEAVY_STEP_FLOPS = 20e6
+# A step of all runs that takes a core less than some 10 microseconds is not shared among cores.
+_WORTH_SHARING_FLOPS = 1e6
 # Results of one step that a core works on without waiting for memory. Measured with multilayer perceptrons (1.4 MB a
 # step: 2 runs per core are best) and small convolutional networks (several MB: the fewer the better).
 _CACHE_BYTES_PER_CORE = 3 * 2**20
@@ -205,24 +207,26 @@ def _measure(job: Job, strategy: Strategy) -> float:
     compiled = job.program(_plan(job, strategy))
     shared = share(job.shared, job.devices)
     count = min(compiled.size, job.num_runs)
-    runs = take_runs(job.per_run, 0, count, compiled.size, job.devices)
+    blocks = min(num_workers(job.devices), -(-job.num_runs // compiled.size))
+    runs = [take_runs(job.per_run, 0, count, compiled.size, job.devices)] * blocks
+    together = compiled.size * blocks
+    carries = compiled.start_all(runs, shared)
     if not job.loop.num_steps:
-        jax.block_until_ready(compiled.start(runs, shared))
-        return _seconds(lambda: compiled.start(runs, shared)) / compiled.size
-    carry = jax.block_until_ready(compiled.advance(compiled.start(runs, shared), 0, 1, runs, shared))
+        return _seconds(lambda: compiled.start_all(runs, shared)) / together
+    carries = compiled.advance_all(carries, 0, 1, runs, shared)
     steps = 1
     while True:
         began = time.perf_counter()
-        carry = jax.block_until_ready(compiled.advance(carry, 0, steps, runs, shared))
+        carries = compiled.advance_all(carries, 0, steps, runs, shared)
         seconds = agree(time.perf_counter() - began)
         if seconds > _MEASURE_SECONDS or steps == job.loop.num_steps:
-            return seconds / steps / compiled.size
+            return seconds / steps / together
         steps = min(job.loop.num_steps, max(2 * steps, int(steps * _MEASURE_SECONDS / max(seconds, 1e-6))))
 
 
 def _seconds(call: Any) -> float:
     began = time.perf_counter()
-    jax.block_until_ready(call())
+    call()
     return time.perf_counter() - began
 
 
@@ -237,8 +241,10 @@ def _plan(job: Job, strategy: Strategy) -> RunPlan:
     plan = _split(job, strategy, _even_chunk(job, min(everything, budget // max(kept, 1))))
     while True:
         program = job.program(plan)
-        # Blocks that are not being worked on are kept beside the program.
-        used = program.bytes() + (padded(plan.chunk, job.devices) - program.size) // devices * kept
+        # Blocks that are not being worked on are kept beside the programs.
+        chunk = padded(plan.chunk, job.devices)
+        workers = min(num_workers(job.devices), -(-chunk // program.size))
+        used = workers * program.bytes() + max(0, chunk - workers * program.size) // devices * kept
         if used <= budget or plan.chunk <= devices:
             return plan
         block = padded(plan.chunk, job.devices) // devices
@@ -246,15 +252,18 @@ def _plan(job: Job, strategy: Strategy) -> RunPlan:
 
 
 def _split(job: Job, strategy: Strategy, chunk: int) -> RunPlan:
-    """A chunk in blocks that stay in the caches, where that matters."""
+    """A chunk in blocks that stay in a core's caches, where that matters: as many for every core."""
     if strategy == "sequential" or job.devices[0].platform != "cpu":
         return RunPlan(strategy, chunk)
-    cores = max(1, (os.cpu_count() or 1) // len(jax.local_devices()))
-    per_core = _CACHE_BYTES_PER_CORE // max(step_facts(job.loop, job.shapes).result_bytes, 1)
-    block = cores * max(1, per_core) * len(job.devices)
-    if block >= chunk:
+    facts = step_facts(job.loop, job.shapes)
+    per_core = _CACHE_BYTES_PER_CORE // max(facts.result_bytes, 1)
+    blocks = math.ceil(chunk / (max(1, per_core) * len(job.devices)))
+    if (facts.flops or 0.0) * chunk > _WORTH_SHARING_FLOPS:
+        workers = num_workers(job.devices)
+        blocks = min(chunk, math.ceil(blocks / workers) * workers)
+    if blocks == 1:
         return RunPlan(strategy, chunk)
-    return RunPlan(strategy, chunk, padded(math.ceil(chunk / math.ceil(chunk / block)), job.devices))
+    return RunPlan(strategy, chunk, padded(math.ceil(chunk / blocks), job.devices))
 
 
 def _even_chunk(job: Job, per_device: int) -> int:

@@ -177,15 +177,22 @@ def test_sequential_chunks_keep_what_fits_beside_one_run():
 
 
 def test_large_steps_are_done_in_blocks_that_stay_in_the_caches(monkeypatch):
-    monkeypatch.setattr(strategies.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(strategies, "num_workers", lambda devices: 2)
     loop = Loop(lambda run, _: run, lambda step, carry, run, _: carry @ carry, 2)
     options = RunOptions("scan")
     assert plan_runs(loop, jnp.ones((60, 8, 8)), None) == RunPlan("scan", 60)
+    plan = plan_runs(
+        loop, jnp.ones((60, 64, 64)), None, options=options
+    )  # they fit, but two cores share them
+    assert plan == RunPlan("scan", 60, 30)
     plan = plan_runs(loop, jnp.ones((60, 512, 512)), None, options=options)  # 1 MiB a step: 3 runs per core
-    assert plan == RunPlan("scan", 60, 6)
+    assert plan == RunPlan("scan", 60, 3)
+    assert (
+        plan_runs(loop, jnp.ones((58, 512, 512)), None, options=options).block == 3
+    )  # 20 blocks, as many per core
     per_run = jax.random.normal(jax.random.key(0), (5, 768, 768)) / 40  # 2.25 MiB: 1 run per core
     blocks, stats = run_loops(loop, per_run, None, options=options)
-    assert stats.plan == RunPlan("scan", 5, 2)
+    assert stats.plan == RunPlan("scan", 5, 1)
     whole, _ = run_loops(loop, per_run, None, plan=RunPlan("scan", 5))
     np.testing.assert_allclose(blocks, whole, atol=1e-4)
 
