@@ -70,7 +70,7 @@ def _method(setup: Setup, params: Any, recipe: Recipe, known: _Stages) -> list[A
         hashes, previous = known[inputs]
         params = previous.params
         stages.append(hashes)
-    return [stages, recipe.rewind_updates, sorted(recipe.record_at)]
+    return [stages, recipe.rewind_updates, sorted(recipe.record_at), recipe.same_for_all]
 
 
 def _stage(stage: Unlearner, run: RunInput, shared: SharedInput) -> tuple[list[str | None], Any]:

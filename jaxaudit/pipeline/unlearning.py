@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
@@ -123,6 +124,17 @@ class _Method(NamedTuple):
         """Where progress is kept: method names may hold what a path must not."""
         return f"method-{fingerprint(self.name)[:16]}"
 
+    def runs_of(self, tree: Any) -> Any:
+        """The runs to carry out: all, or the first if they would all be the same."""
+        return jax.tree.map(lambda leaf: leaf[:1], tree) if self.recipe.same_for_all else tree
+
+    def to_all_runs(self, tree: Any) -> Any:
+        """What was carried out, for every run."""
+        if not self.recipe.same_for_all:
+            return tree
+        count = len(self.setup.signs)
+        return jax.tree.map(lambda leaf: jnp.repeat(jnp.asarray(leaf[:1]), count, axis=0), tree)
+
     @property
     def records(self) -> tuple[int, ...]:
         """Recorded updates before the end, in order."""
@@ -174,6 +186,7 @@ class _Method(NamedTuple):
         checkpoint = None if rewind is None else self.trained.checkpoints[rewind]
         stage = self.stages[index]
         run = RunInput(keys, params, self.setup.forget, checkpoint, previous if stage.continues else None)
+        run = self.runs_of(run)
         label = f"{self.name}: stage {index + 1} of {len(self.stages)}"
         return self.executor.run(
             stage_loop(stage), run, self.setup.shared, name=self._stage_name(index), label=label, looks=looks
@@ -187,7 +200,7 @@ class _Method(NamedTuple):
 
     def _evaluate(self, params: Params, name: str, measured: Arrays) -> Arrays:
         """The evaluation of all runs, and what was measured, by name; kept once."""
-        run = EvaluationRun(params, self.trained.params, self.setup.forget)
+        run = EvaluationRun(self.to_all_runs(params), self.trained.params, self.setup.forget)
         shared = EvaluationShared(self.setup.shared.pool, self.setup.holdout)
         name = f"{self.folder}/{name}"
 
@@ -212,7 +225,7 @@ class _Method(NamedTuple):
                 )
         names = {key: f"{_MEASURED}{key}" for key in found}
         repeated = {key: f"{name} (stage {index + 1})" for key, name in names.items() if name in taken}
-        return {(names | repeated)[key]: value for key, value in found.items()}
+        return {(names | repeated)[key]: self.to_all_runs(value) for key, value in found.items()}
 
     def _cost(self, updates: int) -> float:
         """Gradient evaluations of the first updates."""

@@ -121,6 +121,8 @@ class Recipe(NamedTuple):
     """Update numbers of the whole method at which its iterate is audited as well, as if it had stopped there."""
     sizes: tuple[int, int] | None = None
     """Numbers of retain and forget examples that it was built for, if its noise or certificate depends on them."""
+    same_for_all: bool = False
+    """Whether every run gives the same model, whatever it had trained on and must forget: then one is carried out."""
     title: str = ""
     description: str = ""
 

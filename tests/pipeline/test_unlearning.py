@@ -15,7 +15,7 @@ from jaxaudit.progress import SilentReporter
 from jaxaudit.runs import RunOptions
 from jaxaudit.store import Progress
 from jaxaudit.train import take_batch
-from jaxaudit.unlearn import no_unlearning
+from jaxaudit.unlearn import exact_retraining, no_unlearning
 from jaxaudit.unlearn.base import Batch, Recipe, Trained, Unlearner, apply, then
 from tests.pipeline.conftest import EVALUATE, LOSS, RUNS
 
@@ -145,6 +145,27 @@ def test_what_stages_measure_is_told_of_every_run(setup, trained, keys):
     assert end.measured["updates"].tolist() == RUNS * [2]
     assert end.measured["updates (stage 3)"].tolist() == RUNS * [1]
     assert len(set(end.measured["size"].tolist())) == RUNS
+
+
+def test_what_is_the_same_for_all_runs_is_carried_out_once(setup, trained, keys):
+    """Retraining starts from x0 and never sees what a run had trained on: one run tells all."""
+    measure = {"measure": lambda state: {"size": optax.tree.norm(state.params)}}
+    method = exact_retraining(LOSS, optimizer=optax.sgd(0.1), num_updates=4, batch_size=3)._replace(**measure)
+    executor, recipe = Executor(), Recipe(then(method, no_unlearning()), record_at=(2,))
+    once = looks(setup, trained, keys, recipe._replace(same_for_all=True), executor)
+    assert [stats.num_runs for stats in executor.stats["test: stage 1 of 2"]] == [1, 1]
+    for found, expected in zip(once, looks(setup, trained, keys, recipe), strict=True):
+        for run in range(RUNS):
+            same(
+                found.evaluation,
+                run,
+                expected.evaluation._replace(
+                    **{name: value[run] for name, value in expected.evaluation._asdict().items()}
+                ),
+            )
+    np.testing.assert_allclose(once[-1].measured["size"], np.full(RUNS, once[-1].measured["size"][0]))
+    assert once[-1].measured["size"].shape == (RUNS,)
+    assert len(np.unique(once[-1].evaluation.moved)) > 1  # from where they were, which differs
 
 
 def test_measures_are_scalars(setup, trained, keys):

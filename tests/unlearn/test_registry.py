@@ -45,6 +45,16 @@ def test_equal_stages_are_one_object_so_that_they_compile_once():
     assert built["retain-finetune"].method is built["ascent"].method.stages[-1]
 
 
+def test_only_what_starts_anew_and_sees_the_same_data_is_the_same_for_all_runs():
+    entries = {entry.name: entry for entry in by_suite(select_methods(("all",)))["heuristic"]}
+    built = build_methods(tuple(entries.values()), PROBLEM)
+    same = {name for name, recipe in built.items() if recipe.same_for_all}
+    assert same == {"retrain"}
+    for name in same:
+        entry = entries[name]
+        assert (entry.starts_from, entry.reads, entry.noisy) == ("initial", {"retain"}, False)
+
+
 def test_learning_rates_of_the_main_job():
     spec = UnlearningSpec()
     assert (spec.finetune.epochs, spec.finetune.learning_rate, spec.finetune.end_learning_rate) == (
