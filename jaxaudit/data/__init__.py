@@ -5,10 +5,26 @@ from pathlib import Path
 from jaxaudit.data.base import AuditData, Examples, make_groups
 from jaxaudit.data.digits import load_digits
 from jaxaudit.data.files import load_file
+from jaxaudit.data.image_split import image_audit_data
+from jaxaudit.data.images import ImageSet, frozen_augmentation, load_images, shrink, subset
 from jaxaudit.data.requests import parse_forget_ids
 from jaxaudit.errors import InputError
 
-__all__ = ["AuditData", "Examples", "load", "load_digits", "load_file", "make_groups", "parse_forget_ids"]
+__all__ = [
+    "AuditData",
+    "Examples",
+    "ImageSet",
+    "frozen_augmentation",
+    "image_audit_data",
+    "load",
+    "load_digits",
+    "load_file",
+    "load_images",
+    "make_groups",
+    "parse_forget_ids",
+    "shrink",
+    "subset",
+]
 
 
 def load(
