@@ -4,7 +4,7 @@ The two differ, and which one made the published tables cannot be told. Neither 
 out, so a preset is a choice among the methods of this package and of their settings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -87,6 +87,7 @@ def pistol_methods(
     learning_rate: float = 1e-5,
     epochs: int = 20,
     batch_size: int = 4,
+    wrap_optimizer: Callable[[optax.GradientTransformation], optax.GradientTransformation] | None = None,
 ) -> dict[str, Unlearner]:
     """All methods of a preset, by name: AdamW for some epochs over the forget set.
 
@@ -105,6 +106,8 @@ def pistol_methods(
         Largest rate. The paper tunes it per method and model, between 1e-6 and 5e-5.
     epochs, batch_size
         The paper's 20 and 4.
+    wrap_optimizer
+        What is done to the optimiser first, such as `jaxaudit.llm.adapters_only`.
 
     Returns
     -------
@@ -135,6 +138,8 @@ def pistol_methods(
     optimizer = pistol_optimizer(
         chosen, learning_rate=learning_rate, num_updates=num_updates, epochs=max(epochs, 1)
     )
+    if wrap_optimizer is not None:
+        optimizer = wrap_optimizer(optimizer)
     steps: dict[str, Any] = {"optimizer": optimizer, "num_updates": num_updates, "batch_size": batch_size}
     loss = answer_loss(model, chosen.average)
     averaged = {"average": chosen.average, **steps}
