@@ -39,3 +39,12 @@ def test_growth_with_the_number_of_runs(tmp_path):
     _, rows = run("growth", tmp_path)
     assert [row["runs"] for row in rows] == [1, 2]
     assert all(0 < row["share_of_matmul_peak"] < 1 for row in rows)
+
+
+@pytest.mark.slow
+def test_where_the_time_goes(tmp_path):
+    text, kinds = run("where", tmp_path)
+    assert len(kinds) == len(text.splitlines()) == 3
+    for found in kinds.values():
+        assert found["matrix products"] > 0
+        assert all(microseconds >= 0 for microseconds in found.values())
