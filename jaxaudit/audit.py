@@ -87,7 +87,7 @@ def run_audit(
     claim
         A claimed (epsilon, delta) to test.
     score
-        Name of a score in `jaxaudit.scores.SCORES` that needs one label per record.
+        Name of a score in `jaxaudit.scores.SCORES`; of text, one that needs a label per token.
     options
         How to carry runs out; see `jaxaudit.runs.RunOptions`.
     initial_params
@@ -119,8 +119,10 @@ def run_audit(
         claim=claim,
         setup=setup,
         executor=Executor(options, reporter),
-        evaluate=evaluation(model.logits_fn, score, data.num_retain),
-        weights=data.groups.weights,
+        evaluate=evaluation(
+            model.logits_fn, score, data.num_retain, (data.group_size, data.score_weights.shape[1])
+        ),
+        weights=data.score_weights,
     )
     _rehearse(job)
     if store is not None:
@@ -160,7 +162,7 @@ class _Job:
     setup: Setup
     executor: Executor
     evaluate: Evaluate
-    weights: Float[np.ndarray, "groups examples"]
+    weights: Float[np.ndarray, "groups scored"]
 
 
 def _rehearse(job: _Job) -> None:
@@ -273,6 +275,7 @@ def _describe(data: AuditData) -> dict[str, Any]:
         "num_retain": data.num_retain,
         "num_groups": data.num_groups,
         "group_size": data.group_size,
+        "num_scored": data.num_scored,
         "num_holdout": len(data.holdout.y),
         "num_classes": data.num_classes,
     }
@@ -298,4 +301,4 @@ def _check_arguments(data: AuditData, recipes: Mapping[str, Recipe], design: Aud
                 f"method {name!r} must be built for the data's {sizes[0]} retain and {sizes[1]} forget examples, "
                 f"got one for {recipe.sizes[0]} and {recipe.sizes[1]}"
             )
-    check_choice("score", score, [name for name, one in SCORES.items() if not one.per_token])
+    check_choice("score", score, [name for name, one in SCORES.items() if one.per_token == data.is_text])

@@ -45,9 +45,11 @@ class Evaluation(NamedTuple):
 
 @lru_cache(maxsize=64)
 def evaluation(
-    logits_fn: LogitsFn, score: str, num_retain: int
+    logits_fn: LogitsFn, score: str, num_retain: int, scored: tuple[int, int] = (1, 1)
 ) -> Callable[[EvaluationRun, EvaluationShared], Evaluation]:
     """The evaluation of one run, as a pure function for `jaxaudit.runs.map_runs`.
+
+    Of text, accuracies are shares of tokens.
 
     Parameters
     ----------
@@ -57,6 +59,8 @@ def evaluation(
         Name of a score in `jaxaudit.scores.SCORES`.
     num_retain
         How many examples of the pool are retain examples.
+    scored
+        Examples of each candidate group, and how many of them, from the first on, are scored. The default scores all.
 
     Examples
     --------
@@ -66,21 +70,59 @@ def evaluation(
     >>> result.scores.round(3).tolist(), float(result.forget_accuracy), float(result.moved)
     ([2.307..., 2.307...], 1.0, 2.0)
     """
-    score_fn = SCORES[score].function
+    group_size, num_scored = scored
+    read = _reader(logits_fn, score)
 
     def evaluate(run: EvaluationRun, shared: EvaluationShared) -> Evaluation:
         pool, holdout = shared
-        logits = logits_fn(run.params, pool.x)
+        scores, right = read(run.params, pool)
 
         def accuracy_on(rows: Int[Array, " rows"] | slice) -> Float[Array, ""]:
-            return accuracy(logits[rows], pool.y[rows], pool.weights[rows])
+            return _mean(right[rows], pool.weights[rows])
 
         return Evaluation(
-            scores=score_fn(logits[num_retain:], pool.y[num_retain:]),
+            scores=scores[num_retain:].reshape(-1, group_size)[:, :num_scored].reshape(-1),
             retain_accuracy=accuracy_on(slice(num_retain)),
             forget_accuracy=accuracy_on(run.forget),
-            test_accuracy=accuracy(logits_fn(run.params, holdout.x), holdout.y, holdout.weights),
+            test_accuracy=_mean(read(run.params, holdout)[1], holdout.weights),
             moved=optax.tree.norm(jax.tree.map(jnp.subtract, run.params, run.trained_params)),
         )
 
     return evaluate
+
+
+_AT_ONCE = 512
+"""Sequences whose logits are in memory together: a row of logits for every token of a long text is too much."""
+
+_Read = tuple[Float[Array, " examples"], Float[Array, " examples"]]
+
+
+def _reader(logits_fn: LogitsFn, score: str) -> Callable[[Params, Examples], _Read]:
+    """Of every example its score, and 1 if it is right; of a sequence the share of tokens that are."""
+    chosen = SCORES[score]
+
+    def read_some(params: Params, x: Array, y: Array) -> _Read:
+        logits = logits_fn(params, x)
+        right = accuracy(logits.reshape(len(y), -1, logits.shape[-1]), y.reshape(len(y), -1))
+        return chosen.function(logits, y), right
+
+    def read(params: Params, examples: Examples) -> _Read:
+        x, y, _ = examples
+        if not chosen.per_token:
+            return read_some(params, x, y)
+        batches = [_cut(leaf, min(_AT_ONCE, len(y))) for leaf in (x, y)]
+        results = jax.lax.map(lambda batch: read_some(params, *batch), batches)
+        scores, right = (leaf.reshape(-1)[: len(y)] for leaf in results)
+        return scores, right
+
+    return read
+
+
+def _cut(leaf: Array, size: int) -> Array:
+    """Batches of equal size; the last one is filled up with the last example."""
+    filled = jnp.pad(leaf, [(0, -len(leaf) % size), *[(0, 0)] * (leaf.ndim - 1)], mode="edge")
+    return filled.reshape(-1, size, *leaf.shape[1:])
+
+
+def _mean(values: Float[Array, " examples"], weights: Float[Array, " examples"]) -> Float[Array, ""]:
+    return jnp.sum(values * weights) / jnp.maximum(jnp.sum(weights), 1)

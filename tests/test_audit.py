@@ -9,15 +9,23 @@ import pytest
 
 from jaxaudit.analysis import Claim
 from jaxaudit.audit import run_audit
-from jaxaudit.data import load
+from jaxaudit.data import AuditData, Examples, load
 from jaxaudit.design import AuditDesign
 from jaxaudit.errors import InputError
-from jaxaudit.models import mlp
+from jaxaudit.models import Model, mlp
 from jaxaudit.pipeline import set_up
 from jaxaudit.progress import SilentReporter
 from jaxaudit.report.verify import verify
 from jaxaudit.runs import COMPILATIONS, RunOptions
-from jaxaudit.train import Loop, SgdSpec, TrainState, cross_entropy_loss
+from jaxaudit.train import (
+    Loop,
+    SgdSpec,
+    TrainingRun,
+    TrainingShared,
+    TrainState,
+    cross_entropy_loss,
+    training_loop,
+)
 from jaxaudit.unlearn import (
     METHODS,
     Problem,
@@ -452,3 +460,36 @@ def test_no_key_is_used_twice():
     design = DESIGN.replace(num_calibration_runs=4, num_audit_runs=2)
     with jax.debug_key_reuse(True):
         run(build("none", "ascent"), design, training=SgdSpec(1, 0.3))
+
+
+def test_text_is_audited_by_the_windows_that_are_scored():
+    """A bigram table per run: its scores are the means over tokens, and only the first window of a group counts."""
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, 4, (30 + 12 * 3, 9))
+    windows = Examples(tokens[:, :-1], tokens[:, 1:], np.ones(len(tokens)))
+    retain, rest = (
+        jax.tree.map(lambda leaf, rows=rows: leaf[rows], windows) for rows in (slice(30), slice(30, None))
+    )
+    groups = jax.tree.map(lambda leaf: leaf.reshape(12, 3, *leaf.shape[1:]), rest)
+    ids = tuple((f"chunk {number}",) for number in range(12))
+    data = AuditData("text", retain, groups, retain, ids, num_classes=4, description="", num_scored=1)
+    model = Model(lambda key: jnp.zeros((4, 4)), lambda params, x: params[x], "bigrams")
+    design = AuditDesign(num_groups=12, num_calibration_runs=6, num_audit_runs=3, num_guesses=4)
+    options = {"training": SgdSpec(3, 1.0, batch_size=8), "score": "token-cross-entropy"}
+    report = run_audit(data, model, {"none": no_unlearning()}, design, **options)
+    (method,) = report.methods
+    assert method.audited.scores.shape == (3, 12, 1)
+    assert report.data["num_scored"] == 1
+
+    setup = set_up(data, model, design, seed=0)
+    loop = training_loop(cross_entropy_loss(model.logits_fn), options["training"], setup.members.shape[1])
+    run = TrainingRun(setup.members[6], setup.keys[6])  # the first audited one
+    shared = TrainingShared(setup.shared.pool, setup.shared.initial_params)
+    state = loop.init(run, shared)
+    for step in range(loop.num_steps):
+        state = loop.body(step, state, run, shared)
+    log_p = np.asarray(jax.nn.log_softmax(state.params), np.float64)
+    first = groups.x[:, 0], groups.y[:, 0]
+    np.testing.assert_allclose(method.audited.scores[0, :, 0], log_p[first].mean(axis=1), rtol=1e-4)
+    with pytest.raises(InputError, match="score must be one of token-cross-entropy, got 'logit'"):
+        run_audit(data, model, {"none": no_unlearning()}, design, training=options["training"])

@@ -1,7 +1,10 @@
+from itertools import pairwise
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxaudit import evaluate
 from jaxaudit.data import Examples
 from jaxaudit.evaluate import EvaluationRun, EvaluationShared, evaluation
 from jaxaudit.runs import map_runs
@@ -52,3 +55,32 @@ def test_padding_does_not_count_in_accuracies():
         float(result.retain_accuracy) == float(result.forget_accuracy) == float(result.test_accuracy) == 1.0
     )
     assert float(result.moved) == 0.0
+
+
+def bigram(params, x):
+    """Logits of the next token, a table."""
+    return params[x]
+
+
+@pytest.mark.parametrize("at_once", [4, 512])
+def test_text_is_scored_by_the_mean_over_tokens_and_only_where_asked(monkeypatch, at_once):
+    """Against a loop over windows and tokens; batches of 4 do not divide 11 windows."""
+    monkeypatch.setattr(evaluate, "_AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, 5, (11, 7))
+    weights = np.array([1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1], np.float32)
+    pool = Examples(jnp.asarray(tokens[:, :-1]), jnp.asarray(tokens[:, 1:]), jnp.asarray(weights))
+    params = jnp.asarray(rng.normal(size=(5, 5)), jnp.float32)
+    run = EvaluationRun(params, params, forget=jnp.array([5, 6, 7, 8]))
+    evaluation.cache_clear()
+    result = evaluation(bigram, "token-cross-entropy", 2, (3, 2))(run, EvaluationShared(pool, pool))
+    evaluation.cache_clear()
+
+    table = np.asarray(params, np.float64)
+    log_p = table - np.log(np.exp(table).sum(axis=1, keepdims=True))
+    mean_log_p = np.array([np.mean([log_p[a, b] for a, b in pairwise(row)]) for row in tokens])
+    right = np.array([np.mean([table[a].argmax() == b for a, b in pairwise(row)]) for row in tokens])
+    np.testing.assert_allclose(result.scores, mean_log_p[[2, 3, 5, 6, 8, 9]], rtol=1e-5)
+    assert float(result.retain_accuracy) == pytest.approx(right[:2].mean())
+    assert float(result.forget_accuracy) == pytest.approx(right[5:8].mean())
+    assert float(result.test_accuracy) == pytest.approx(right[weights > 0].mean())

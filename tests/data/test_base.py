@@ -170,3 +170,82 @@ def test_groups_of_unequal_size_are_padded_with_their_first_example(positions):
             np.testing.assert_array_equal(groups.x[j, b], x[source])
             assert groups.y[j, b] == y[source]
             assert groups.weights[j, b] == (b < len(group))
+
+
+def text(*shape, start=0):
+    tokens = (start + np.arange(np.prod((*shape, 5)))).reshape(*shape, 5) % 7
+    return Examples(tokens[..., :-1], tokens[..., 1:], np.ones(shape))
+
+
+def build_text(**changes):
+    parts = {"retain": text(4), "groups": text(3, 2, start=1), "holdout": text(2, start=2), "num_classes": 7}
+    return build(**(parts | changes))
+
+
+def test_text_has_a_label_per_token_and_stays_integer():
+    data = build_text()
+    assert data.is_text
+    assert not build().is_text
+    assert (data.num_groups, data.group_size, data.num_retain) == (3, 2, 4)
+    assert data.pool.x.shape == data.pool.y.shape == (10, 4)
+    assert data.pool.x.dtype == data.pool.y.dtype == np.int32
+    np.testing.assert_array_equal(data.pool.y[4 + 1 * 2 + 1], data.groups.y[1, 1])
+    np.testing.assert_array_equal(data.pool.x[:, 1:], data.pool.y[:, :-1])
+
+
+def test_integer_features_of_a_classifier_become_floats_as_before():
+    data = build(retain=examples(4)._replace(x=np.ones((4, 3), np.uint8)))
+    assert data.retain.x.dtype == np.float32
+
+
+def test_labels_per_token_of_real_features_leave_them_real():
+    x = np.linspace(0, 1, 12).reshape(4, 3)
+    frames = {part: examples(*shape) for part, shape in [("groups", (3, 2)), ("holdout", (2,))]}
+    frames = {part: one._replace(y=np.zeros(one.x.shape)) for part, one in frames.items()}
+    data = build(retain=Examples(x, np.zeros((4, 3)), np.ones(4)), **frames)
+    np.testing.assert_array_equal(data.retain.x, x.astype(np.float32))
+
+
+def test_one_id_may_stand_for_a_group_of_windows():
+    assert build_text(group_ids=(("a",), ("b",), ("c",))).group_ids[2] == ("c",)
+    with pytest.raises(InputError, match=r"group 0 has 2 records \(weight 1\) but 1 record ids"):
+        build(group_ids=(("a",), ("b",), ("c",)))
+
+
+def test_only_the_first_examples_may_be_scored():
+    weights = np.array([[1, 1], [1, 0], [1, 1]])
+    groups = text(3, 2)._replace(weights=weights)
+    ids = (("a",), ("b",), ("c",))
+    np.testing.assert_array_equal(build_text(groups=groups, group_ids=ids).score_weights, weights)
+    data = build_text(groups=groups, group_ids=ids, num_scored=1)
+    np.testing.assert_array_equal(data.score_weights, [[1], [1], [1]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"retain": text(4)._replace(x=text(4).x + 4)}, r"retain.x must be in 0 .. num_classes - 1 = 6, got"),
+        (
+            {"holdout": text(2)._replace(y=text(2).y - 7)},
+            r"holdout.y must be in 0 .. num_classes - 1 = 6, got",
+        ),
+        ({"holdout": examples(2)}, r"holdout.y must have axes \(examples, tokens\), got shape \(2,\)"),
+        (
+            {"groups": text(3, 2)._replace(y=np.zeros((3, 2, 3)))},
+            r"axis 2 \(tokens\) of groups.y must have length 4, got 3",
+        ),
+        ({"num_scored": 0}, "num_scored must be an integer between 1 and 2, got 0"),
+        ({"num_scored": 3}, "num_scored must be an integer between 1 and 2, got 3"),
+        (
+            {
+                "num_scored": 1,
+                "groups": text(3, 2)._replace(weights=np.array([[1, 1], [0, 1], [1, 1]])),
+                "group_ids": (("a",), ("b",), ("c",)),
+            },
+            "num_scored must leave an example in every group, got 1: group 1 has none",
+        ),
+    ],
+)
+def test_text_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        build_text(**changes)
