@@ -10,6 +10,7 @@ import networkx as nx
 import tyro
 
 from jaxaudit.cli.common import OK, show
+from jaxaudit.cli.pistol_run import Run
 from jaxaudit.data.pistol import graphs
 from jaxaudit.data.pistol.contracts import ContractType
 from jaxaudit.data.pistol.dataset import PistolData, replace_entity
@@ -220,12 +221,13 @@ _Action = (
     Annotated[Make, tyro.conf.subcommand("make", prefix_name=False)]
     | Annotated[Show, tyro.conf.subcommand("show", prefix_name=False)]
     | Annotated[Tofu, tyro.conf.subcommand("tofu", prefix_name=False)]
+    | Annotated[Run, tyro.conf.subcommand("run", prefix_name=False)]
 )
 
 
 @dataclass(frozen=True)
 class Pistol:
-    """Make and inspect PISTOL data, for structural unlearning. Each action has its own --help, and takes --json."""
+    """Make and inspect PISTOL data, and forget edges of it. Each action has its own --help, and takes --json."""
 
     action: Annotated[_Action, tyro.conf.arg(name="")]
     """What to do."""

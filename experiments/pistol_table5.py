@@ -1,0 +1,83 @@
+"""Table 5 of the PISTOL paper: forgetting contracts of an entity that was known before fine-tuning.
+
+    python experiments/pistol_table5.py [--preset cpu|paper|smoke] [--reading pistol_paper|pistol_code] [--dry-run]
+
+One entity of the dense graph of Dataset 2 becomes Goldman Sachs or William Shakespeare. The small decoder never read
+the web: how well an entity is known is played by the number of its contracts in what it is pretrained on (12 and 3).
+Three random edges of the entity, one at a time. Cost: `--dry-run` says it; what is finished is kept.
+"""
+
+import sys
+
+import pistol_paper
+from pistol import Lab, Need, Script, main
+from pistol_data import KNOWN, KNOWN_DEGREES, known_edges, tuning_edges
+from pistol_page import Page, effect_check, memory_check, summarise
+from pistol_table2 import our_scores, score_bars
+
+from jaxaudit.report.blocks import Section, Text
+from jaxaudit.study import score_difference
+from jaxaudit.study.page import (
+    conditions_section,
+    method_title,
+    outcome_table,
+    parts_table,
+    rates_section,
+    reading_section,
+)
+
+HIGH, LOW = "Goldman Sachs", "William Shakespeare"
+_NAMES = {entity.name: name for name, entity in KNOWN.items()}
+
+
+def needs(lab: Lab) -> list[Need]:
+    """Three edges for each entity; rates are those of Dataset 2."""
+    return [Need(name, known_edges(lab.data(name))) for name in KNOWN]
+
+
+def build(lab: Lab) -> Page:
+    """Forget contracts of either, and compare."""
+    outcomes = {name: lab.outcomes(_NAMES[name], known_edges(lab.data(_NAMES[name]))) for name in (HIGH, LOW)}
+    by_method = {name: {one.method: one for one in found} for name, found in outcomes.items()}
+    checks = [
+        effect_check(
+            f"{method_title(method)}: {HIGH} has a higher deviation score than {LOW}",
+            score_difference(by_method[HIGH][method], by_method[LOW][method]),
+        )
+        for method in lab.spec.methods
+    ]
+    degrees = ", ".join(f"{entity.name} {number}" for entity, number in KNOWN_DEGREES.items())
+    return Page(
+        name="table5",
+        title="PISTOL, Table 5: pre-training data",
+        script="pistol_table5.py",
+        summary=(
+            summarise("Contracts of the better known entity are harder to forget", checks),
+            f"Contracts of the entity that the small decoder was pretrained on: {degrees}. This stands for fame; it "
+            "is no test of what a model that has read the web would show.",
+        ),
+        sections=(
+            Section(
+                "Forgetting contracts of a known entity",
+                (Text(f"Edges: {', '.join(outcomes[HIGH][0].edges)}."), outcome_table(outcomes)),
+            ),
+            Section("Retained questions", (parts_table(outcomes),)),
+            pistol_paper.beside("5", "deviation_score", {HIGH: HIGH, LOW: LOW}, our_scores(outcomes)),
+            rates_section(
+                lab.study("dataset-2"),
+                lab.rates("dataset-2"),
+                tuning_edges("dataset-2", lab.data("dataset-2")),
+            ),
+            reading_section(),
+            conditions_section(lab.study("goldman-sachs")),
+        ),
+        checks=(memory_check(outcomes[HIGH]), *checks),
+        figures={"scores": (score_bars(outcomes), "Deviation scores with 95 % intervals; black: retrained.")},
+        document={"outcomes": {name: [one.document() for one in found] for name, found in outcomes.items()}},
+    )
+
+
+SCRIPT = Script(needs, build)
+
+if __name__ == "__main__":
+    sys.exit(main(SCRIPT, __doc__ or ""))

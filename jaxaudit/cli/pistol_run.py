@@ -1,0 +1,106 @@
+"""``jaxaudit pistol run``: fine-tune a small language model on PISTOL data, forget edges, compare with retraining."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import tyro
+
+from jaxaudit.cli.common import OK, show
+from jaxaudit.errors import InputError
+from jaxaudit.progress import default_reporter
+
+if TYPE_CHECKING:
+    from jaxaudit.data.pistol import PistolData
+    from jaxaudit.study.report import StudyReport
+
+
+@dataclass(frozen=True)
+class Run:
+    """Let a small language model forget edges with every method of PISTOL, and compare it with retraining.
+
+    A decoder is pretrained on other contracts, fine-tuned on the data, and retrained without each edge. Minutes for
+    one edge of dataset-1 on 2 CPU cores; with --store, a killed run goes on.
+    """
+
+    data: tyro.conf.Positional[str]
+    """A .json or .jsonl file of questions, answers and edges, or dataset-1 or dataset-2 (with fresh values)."""
+    forget: tuple[str, ...]
+    """Edges to be forgotten, each by itself, such as A_B A_C."""
+    tune_on: tuple[str, ...] = ()
+    """Edges on which learning rates are chosen. Default: the first one that is forgotten."""
+    preset: Literal["cpu", "paper", "smoke"] = "cpu"
+    """Settings for a small decoder, the paper's own (made for pretrained models), or a test that learns nothing."""
+    reading: Literal["pistol_paper", "pistol_code"] = "pistol_paper"
+    """Losses and optimiser as the paper's text describes them, or as its code has them."""
+    size: Literal["tiny", "small"] = "tiny"
+    """The decoder: 2 layers of width 64, or 4 of 128."""
+    seeds: tuple[int, ...] = ()
+    """Seeds that are reported, not 0, on which rates are chosen. Default: those of the preset."""
+    store: Path | None = None
+    """Folder that keeps every finished model's results, so that a killed run goes on."""
+    out: Path | None = None
+    """Folder for report.md, results.json and figures."""
+    overwrite: bool = False
+    """Replace an earlier report in that folder."""
+    quiet: bool = False
+    """Show no progress."""
+    json: bool = False
+    """Print one JSON object instead of the tables."""
+
+    def execute(self) -> int:
+        """Carry out the command; returns the exit code."""
+        if not self.forget:
+            raise InputError("forget must name at least one edge, got none")
+        if self.out is not None and (self.out / "report.md").exists() and not self.overwrite:
+            raise InputError(f"{self.out} already holds a report; choose another folder or use --overwrite")
+        report = self._study()
+        if self.out is not None:
+            self._write(report)
+        show(self._text(report), report.document(), self.json)
+        return OK
+
+    def _study(self) -> "StudyReport":
+        from jaxaudit.study import QuestionSet, Study, small_model, study_spec
+        from jaxaudit.study.languagemodel import PRETRAINING, SHORT_PRETRAINING
+        from jaxaudit.study.report import make_report
+
+        reporter, data = default_reporter(self.quiet), self._load()
+        changes = {"reading": self.reading, **({"seeds": self.seeds} if self.seeds else {})}
+        spec = study_spec(self.preset, **changes)
+        model = small_model(
+            data,
+            size=self.size,
+            pretraining=SHORT_PRETRAINING if self.preset == "smoke" else PRETRAINING,
+            store=self.store,
+            reporter=reporter,
+        )
+        study = Study(QuestionSet(data, model), spec, store=self.store, reporter=reporter)
+        return make_report(study, self.forget, self.tune_on or None)
+
+    def _load(self) -> "PistolData":
+        from jaxaudit.data.pistol import dataset_1, dataset_2, parse, read_records
+
+        made = {"dataset-1": dataset_1, "dataset-2": dataset_2}
+        return made[self.data]() if self.data in made else parse(read_records(self.data))
+
+    def _write(self, report: "StudyReport") -> None:
+        assert self.out is not None
+        self.out.mkdir(parents=True, exist_ok=True)
+        for name, image in report.figures().items():
+            (self.out / name).write_bytes(image)
+        document = json.dumps(report.document(), indent=1, allow_nan=False)
+        (self.out / "results.json").write_text(f"{document}\n")
+        (self.out / "report.md").write_text(report.markdown())
+
+    def _text(self, report: "StudyReport") -> str:
+        from jaxaudit.study.page import outcome_table, parts_table, rates_table, text_table
+
+        tables = (
+            outcome_table(report.outcomes),
+            parts_table(report.outcomes),
+            rates_table(report.choices),
+        )
+        lines = [text_table(table) for table in tables]
+        return "\n\n".join([*lines, *([f"report: {self.out / 'report.md'}"] if self.out is not None else [])])

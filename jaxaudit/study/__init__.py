@@ -1,0 +1,73 @@
+"""Structural unlearning of language models: fine-tune on contracts, forget edges, and compare with retraining.
+
+The order of use::
+
+    model = small_model(data)                       # or LanguageModel(name, spec, params, tokenizer)
+    study = Study(QuestionSet(data, model), study_spec("cpu"), store=folder)
+    choices = choose_rates(study, ["A_B", "A_C"])   # every rate that was tried is kept
+    outcome(study, ["A_B"], "npo", choices["npo"].rate).excess
+
+Reference: X. Qiu et al., "How Data Inter-connectivity Shapes LLMs Unlearning: A Structural Unlearning Perspective",
+arXiv 2406.16810v2 (2025).
+
+languagemodel
+    The pretrained model; a small one that is made here.
+questions
+    The data as tokens, with the parts that results are broken down by.
+settings
+    `StudySpec`, and presets.
+training, unlearning, measure
+    Many models at a time: fine-tuning and retraining, unlearning, and what they still know.
+study, shelf
+    Models that are made once and whose results are kept on disk.
+rates
+    The learning rate of every method.
+outcome, effects, resampling
+    Scores beside retraining; differences and rank correlations, with intervals.
+page, figures, report
+    What a reader sees.
+"""
+
+from jaxaudit.study.effects import Effect, monotone, rank_correlation, score_difference
+from jaxaudit.study.languagemodel import LanguageModel, make_background, small_model
+from jaxaudit.study.measure import measure
+from jaxaudit.study.outcome import Outcome, guessing_floors, outcome, outcome_cases, recall_table
+from jaxaudit.study.questions import QuestionSet
+from jaxaudit.study.rates import RateChoice, Tried, choose_rates, tuning_cases
+from jaxaudit.study.settings import StudySpec, study_spec
+from jaxaudit.study.shelf import Shelf
+from jaxaudit.study.study import Case, Study, study_fingerprint
+from jaxaudit.study.training import Training, fine_tune
+from jaxaudit.study.unlearning import Request, at_own_rate, unlearn
+
+__all__ = [
+    "Case",
+    "Effect",
+    "LanguageModel",
+    "Outcome",
+    "QuestionSet",
+    "RateChoice",
+    "Request",
+    "Shelf",
+    "Study",
+    "StudySpec",
+    "Training",
+    "Tried",
+    "at_own_rate",
+    "choose_rates",
+    "fine_tune",
+    "guessing_floors",
+    "make_background",
+    "measure",
+    "monotone",
+    "outcome",
+    "outcome_cases",
+    "rank_correlation",
+    "recall_table",
+    "score_difference",
+    "small_model",
+    "study_fingerprint",
+    "study_spec",
+    "tuning_cases",
+    "unlearn",
+]

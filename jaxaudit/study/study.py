@@ -1,0 +1,193 @@
+"""A study: which models it needs, each of them made once, measured, and kept on disk."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from jaxaudit.checks import check_choice
+from jaxaudit.data.pistol import PistolData
+from jaxaudit.progress import Reporter, SilentReporter
+from jaxaudit.runs import to_host
+from jaxaudit.store import fingerprint
+from jaxaudit.study.measure import measure
+from jaxaudit.study.questions import QuestionSet
+from jaxaudit.study.settings import StudySpec
+from jaxaudit.study.shelf import Arrays, Shelf, params_from_arrays, params_to_arrays
+from jaxaudit.study.training import Training, fine_tune
+from jaxaudit.study.unlearning import Request, unlearn
+from jaxaudit.train import Params
+
+Kind = Literal["base", "before", "retrained", "unlearned", "tried"]
+_FORMAT = 1
+"""Raised when the code changes what a stored result means."""
+_Item = TypeVar("_Item")
+
+
+class Case(NamedTuple):
+    """One model to be measured."""
+
+    kind: Kind
+    """``base``: pretrained. ``before``: fine-tuned on everything. ``retrained``: fine-tuned without the edge.
+    ``unlearned``: has forgotten the edge. ``tried``: the same, to choose a rate; without generated answers."""
+    seed: int = 0
+    edge: str = ""
+    method: str = ""
+    rate: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Place on the shelf, without the reading.
+
+        Examples
+        --------
+        >>> Case("unlearned", 1, "A_B", "npo", 1e-3).name
+        'unlearned/npo/A_B/rate-0.001/seed-1'
+        """
+        parts = [self.kind, self.method, self.edge, f"rate-{self.rate:g}" if self.rate else ""]
+        return "/".join([*filter(None, parts), f"seed-{self.seed}"])
+
+
+class Study:
+    """Models and their results, made when they are asked for.
+
+    Parameters
+    ----------
+    questions
+        The data and the pretrained model.
+    spec
+        Settings.
+    store
+        Folder for results; those of other data, models or settings may be there, too. ``None``: memory only.
+    reporter
+        Where progress goes.
+    """
+
+    def __init__(
+        self,
+        questions: QuestionSet,
+        spec: StudySpec,
+        *,
+        store: Path | None = None,
+        reporter: Reporter | None = None,
+    ) -> None:
+        self.questions, self.spec = questions, spec
+        self.reporter = reporter or SilentReporter()
+        self.shelf = Shelf(None if store is None else store / study_fingerprint(questions, spec)[:16])
+
+    @property
+    def data(self) -> PistolData:
+        """Contracts and graph."""
+        return self.questions.data
+
+    def result(self, case: Case) -> Arrays:
+        """Measures of a model per question, see `jaxaudit.study.measure.measure`; made if it is not there."""
+        self.ensure([case])
+        found = self.shelf.get(self._place(case))
+        assert found is not None
+        return found
+
+    def missing(self, cases: Iterable[Case]) -> list[Case]:
+        """Those that are still to be made, each once."""
+        return [case for case in dict.fromkeys(cases) if self.shelf.get(self._place(case)) is None]
+
+    def ensure(self, cases: Iterable[Case]) -> None:
+        """Make all that is missing, a few models at a time; every one is kept as soon as it is measured.
+
+        Raises
+        ------
+        InputError
+            If a case names an edge or a method that does not exist.
+        """
+        missing = self.missing(cases)
+        for case in missing:
+            if case.edge:
+                self.questions.of_edges([case.edge])
+            if case.method:
+                check_choice("method", case.method, self.spec.methods)
+        # Seed by seed, so that a study that is killed has whole seeds.
+        for seed in dict.fromkeys(case.seed for case in missing):
+            self._make([case for case in missing if case.seed == seed])
+
+    def _make(self, cases: Sequence[Case]) -> None:
+        """Cases of one seed."""
+        of_kind = {kind: [case for case in cases if case.kind == kind] for kind in _KINDS}
+        if of_kind["base"]:
+            base = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.questions.model.params)
+            self._keep(of_kind["base"], base)
+        unlearned = [*of_kind["tried"], *of_kind["unlearned"]]
+        before = of_kind["before"]
+        if unlearned and not before and self.shelf.get(_weights(unlearned[0].seed)) is None:
+            before = [Case("before", unlearned[0].seed)]
+        self._train([*before, *of_kind["retrained"]])
+        for kind, method in dict.fromkeys((case.kind, case.method) for case in unlearned):
+            self._unlearn(method, [case for case in of_kind[kind] if case.method == method])
+
+    def fine_tuned(self, seed: int) -> Params:
+        """The model before unlearning."""
+        if self.shelf.get(_weights(seed)) is None:
+            self._train([Case("before", seed)])
+        arrays = self.shelf.get(_weights(seed))
+        assert arrays is not None
+        return params_from_arrays(arrays, self.questions.model.params)
+
+    def _train(self, cases: Sequence[Case]) -> None:
+        for part in self._chunks(cases, "fine-tuning"):
+            trainings = [Training(case.edge or None, case.seed) for case in part]
+            params = to_host(fine_tune(self.questions, self.spec, trainings, reporter=self.reporter))
+            for run, case in enumerate(part):
+                if case.kind == "before":
+                    own = jax.tree.map(lambda leaf, run=run: leaf[run], params)
+                    self.shelf.put(_weights(case.seed), params_to_arrays(own))
+            self._keep(part, params)
+
+    def _unlearn(self, method: str, cases: Sequence[Case]) -> None:
+        for part in self._chunks(cases, method):
+            models = [self.fine_tuned(case.seed) for case in part]
+            fine_tuned = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
+            requests = [Request(case.edge, case.rate, case.seed) for case in part]
+            params = unlearn(
+                self.questions, self.spec, method, requests, fine_tuned, label=method, reporter=self.reporter
+            )
+            self._keep(part, params)
+
+    def _chunks(self, cases: Sequence[_Item], label: str) -> Iterator[list[_Item]]:
+        """Parts of one length; the last one is filled up, so that one compiled program serves all."""
+        size = self.spec.chunk
+        for first in range(0, len(cases), size):
+            self.reporter.say(
+                f"{label}: models {first + 1} to {min(first + size, len(cases))} of {len(cases)}"
+            )
+            part = list(cases[first : first + size])
+            yield part + [part[-1]] * (size - len(part))
+
+    def _keep(self, cases: Sequence[Case], params: PyTree) -> None:
+        results = measure(
+            self.questions,
+            params,
+            with_texts=cases[0].kind != "tried",
+            free_running=self.spec.free_running and cases[0].kind != "tried",
+            reporter=self.reporter,
+        )
+        for case, result in dict(zip(cases, results)).items():
+            self.shelf.put(self._place(case), result)
+
+    def _place(self, case: Case) -> str:
+        return f"{self.spec.reading}/{case.name}" if case.method else case.name
+
+
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def _weights(seed: int) -> str:
+    return f"weights/seed-{seed}"
+
+
+def study_fingerprint(questions: QuestionSet, spec: StudySpec) -> str:
+    """SHA-256 (hex) of what the results of all models depend on: data, pretrained model, settings."""
+    records = [[record.question, record.answer, record.edge] for record in questions.data.records]
+    identity: Mapping[str, Any] = spec.identity()
+    return fingerprint([_FORMAT, records, questions.model.fingerprint, identity])

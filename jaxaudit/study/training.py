@@ -1,0 +1,92 @@
+"""Fine-tuning and retraining: one compiled program for all seeds and all edges that are left out."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Int, PyTree
+
+from jaxaudit.keys import stream_key
+from jaxaudit.llm import (
+    LoraShared,
+    LoraSpec,
+    decoder,
+    fine_tuning_loop,
+    init_adapters,
+    lora_tuning_loop,
+    merge,
+    token_model,
+)
+from jaxaudit.progress import Reporter
+from jaxaudit.runs import map_runs, run_loops
+from jaxaudit.study.questions import QuestionSet
+from jaxaudit.study.settings import RUN_OPTIONS, StudySpec
+from jaxaudit.train import TrainingRun, TrainingShared
+
+
+class Training(NamedTuple):
+    """One model: what it is trained without, and its seed."""
+
+    edge: str | None
+    """``None``: it sees all questions."""
+    seed: int
+
+
+def fine_tune(
+    questions: QuestionSet,
+    spec: StudySpec,
+    trainings: Sequence[Training],
+    *,
+    label: str = "fine-tuning",
+    reporter: Reporter | None = None,
+) -> PyTree:
+    """Train models from the pretrained one, each on all questions but those of its edge.
+
+    The seed decides on the order of the questions (and on dropout), in the same way whatever is left out: questions of
+    the edge stay in their places, with weight 0. So models with and without an edge differ in nothing else.
+
+    Parameters
+    ----------
+    questions
+        The data and the pretrained model.
+    spec
+        ``fine_tuning`` and ``fine_tuning_lora`` of it are used.
+    trainings
+        The models.
+    label, reporter
+        For progress.
+
+    Returns
+    -------
+    Parameters, with a leading axis of models.
+    """
+    orders = jnp.asarray([_members(questions, training) for training in trainings])
+    keys = jnp.stack([stream_key(training.seed, "noise") for training in trainings])
+    run = TrainingRun(orders, keys)
+    model = decoder(questions.model.spec, spec.fine_tuning_lora)
+    base = jax.tree.map(jnp.asarray, questions.model.params)
+    pool: Any = questions.pool
+    options: dict[str, Any] = {"label": label, "reporter": reporter, "options": RUN_OPTIONS}
+    length, count = questions.tokens.prompt_length, questions.num_questions
+    if spec.fine_tuning_lora is None:
+        loop = fine_tuning_loop(token_model(model, length), spec.fine_tuning, count)
+        return run_loops(loop, run, TrainingShared(pool, base), **options)[0].params
+    adapters = init_adapters(stream_key(0, "init"), model.spec, spec.fine_tuning_lora)
+    loop = lora_tuning_loop(model, spec.fine_tuning, count, length)
+    trained = run_loops(loop, run, LoraShared(pool, adapters, base), **options)[0].params
+    return map_runs(_merger(spec.fine_tuning_lora), trained, base)[0]
+
+
+def _members(questions: QuestionSet, training: Training) -> Int[np.ndarray, " questions"]:
+    order = np.asarray(jax.random.permutation(stream_key(training.seed, "order"), questions.num_questions))
+    if training.edge is None:
+        return order
+    return np.where(questions.of_edges([training.edge])[order], questions.num_questions, order)
+
+
+@lru_cache(maxsize=16)
+def _merger(lora: LoraSpec) -> Any:
+    return lambda adapters, base: merge(base, adapters, lora)

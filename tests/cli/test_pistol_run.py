@@ -1,0 +1,67 @@
+"""``jaxaudit pistol run``, with made-up models: files, messages, exit codes."""
+
+import json
+
+import pytest
+
+from jaxaudit.cli import main
+from jaxaudit.data.pistol import chain, generate, write_records
+from tests.study.conftest import Fakes
+
+
+@pytest.fixture
+def data_file(tmp_path, monkeypatch):
+    Fakes(monkeypatch)
+    monkeypatch.setattr(
+        "jaxaudit.study.languagemodel._pretrain", lambda spec, *args: _params(spec), raising=True
+    )
+    path = tmp_path / "data.json"
+    write_records(path, generate(chain(4), seed=0).records)
+    return path
+
+
+def _params(spec):
+    import jax
+    import numpy as np
+
+    from jaxaudit.llm import decoder
+
+    shapes = jax.eval_shape(decoder(spec).init_fn, jax.random.key(0))
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+
+
+def run(*arguments):
+    return main(["pistol", "run", *map(str, arguments), "--preset", "smoke", "--quiet"])
+
+
+def test_a_report_is_written(data_file, tmp_path, capsys):
+    out = tmp_path / "report"
+    assert run(data_file, "--forget", "0_1", "1_2", "--out", out, "--store", tmp_path / "store") == 0
+    printed = capsys.readouterr().out
+    assert "retrained without the edge" in printed
+    assert str(out / "report.md") in printed
+    assert {path.name for path in out.iterdir()} == {
+        "report.md",
+        "results.json",
+        "graph_0_1.png",
+        "graph_1_2.png",
+    }
+    assert set(json.loads((out / "results.json").read_text())["outcomes"]) == {"0_1", "1_2"}
+    assert run(data_file, "--forget", "0_1", "--out", out) == 2
+    assert "already holds a report" in capsys.readouterr().err
+    assert run(data_file, "--forget", "0_1", "--out", out, "--overwrite") == 0
+
+
+def test_json_is_one_object(data_file, capsys):
+    assert run(data_file, "--forget", "0_1", "--seeds", "5", "6", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["spec"]["seeds"] == [5, 6]
+
+
+def test_bad_input_is_named(data_file, capsys):
+    assert run(data_file, "--forget", "A_B") == 2
+    assert "got 'A_B'" in capsys.readouterr().err
+    assert run(data_file.with_name("nothing.json"), "--forget", "A_B") == 2
+    assert "nothing.json" in capsys.readouterr().err
+    assert run(data_file, "--forget", "0_1", "--seeds", "0") == 2
+    assert "seeds must differ" in capsys.readouterr().err

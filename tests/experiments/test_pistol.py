@@ -1,0 +1,135 @@
+"""PISTOL: the scripts run on made-up models, their pages hold the numbers, and the paper's tables are as printed."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+from jaxaudit.metrics import deviation_score
+from tests.cli.test_pistol_run import _params
+from tests.study.conftest import Fakes
+
+FOLDER = Path(__file__).parents[2] / "experiments"
+TABLES = ["table2", "table3", "table4", "table5", "degrees", "appendix"]
+
+
+@pytest.fixture(autouse=True)
+def _on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    monkeypatch.setattr("jaxaudit.study.languagemodel._pretrain", lambda spec, *args: _params(spec))
+    return Fakes(monkeypatch)
+
+
+def run(table, *arguments):
+    module = importlib.import_module(f"pistol_{table}")
+    return importlib.import_module("pistol").main(module.SCRIPT, module.__doc__, list(arguments))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_smoke_writes_page_and_figures(table, fakes, tmp_path, capsys):
+    out = tmp_path / "out"
+    store = tmp_path / "store"
+    assert run(table, "--preset", "smoke", "--quiet", "--out", str(out), "--store", str(store)) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    document = json.loads((out / f"{table}_smoke.json").read_text())
+    page = (out / f"{table}_smoke.md").read_text()
+    assert document["title"] in printed.out
+    for check in document["checks"]:
+        assert check["expected"] in printed.out
+    assert "remembered" in page
+    for image in out.glob("*.png"):
+        assert image.read_bytes().startswith(b"\x89PNG")
+        assert f"({image.name})" in page
+
+
+def test_what_is_in_the_store_is_not_made_again(fakes, tmp_path, capsys):
+    arguments = ["--preset", "smoke", "--quiet", "--store", str(tmp_path)]
+    assert run("table4", *arguments) == 0
+    assert "written" not in capsys.readouterr().out  # a smoke test writes only where it is told to
+    trained = len(fakes.trained)
+    assert run("table4", *arguments) == 0
+    assert len(fakes.trained) == trained > 0
+
+
+def test_the_code_reading_has_other_methods_and_files(fakes, tmp_path, capsys):
+    arguments = ["--preset", "smoke", "--quiet", "--store", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert run("table2", *arguments, "--reading", "pistol_code") == 0
+    assert "DPO (dpo)" in capsys.readouterr().out
+    assert (tmp_path / "out" / "table2_smoke_pistol_code.md").is_file()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_dry_run_trains_nothing(table, fakes, capsys):
+    assert run(table, "--dry-run") == 0
+    assert "together about" in capsys.readouterr().out
+    assert fakes.trained == []
+
+
+def test_wrong_arguments_are_named(fakes, capsys, monkeypatch):
+    monkeypatch.delenv("JAXAUDIT_DATA", raising=False)
+    assert run("table2", "--preset", "smoke", "--seeds", "0") == 2
+    assert "seeds must differ" in capsys.readouterr().err
+    assert run("table2", "--preset", "smoke", "--data", "published") == 2
+    assert "JAXAUDIT_DATA" in capsys.readouterr().err
+
+
+def test_edges_are_those_of_the_graphs_and_always_the_same():
+    data = importlib.import_module("pistol_data")
+    second = data.load("dataset-2", "generated", small=False)
+    edges = data.graph_edges(second)
+    assert edges == data.graph_edges(second)
+    for number, graph in enumerate(("sparse", "semi-dense", "dense")):
+        assert len(set(edges[graph])) == 3
+        assert {int(node) // 10 for edge in edges[graph] for node in edge.split("_")} == {number}
+    known = data.load("goldman-sachs", "generated", small=False)
+    assert all("20" in edge.split("_") for edge in data.known_edges(known))
+    assert known.entities["20"].name == "Goldman Sachs"
+
+
+def test_printed_scores_are_those_of_the_printed_means_but_for_four():
+    paper = importlib.import_module("pistol_paper")
+    off = []
+    for table in ("2", "3", "5"):
+        for row in paper.rows(table):
+            score = deviation_score(row["forget_rouge1_mean"], row["retain_rouge1_mean"])
+            if abs(score - row["deviation_score"]) > 0.2:
+                off.append((table, row["forget_data"], row["model"], row["method"], row["deviation_score"]))
+    listed = [
+        (one["table"], one["forget_data"], one["model"], one["method"], one["deviation_score"])
+        for one in paper._document()["scores_not_of_the_means"]
+    ]
+    assert sorted(off) == sorted(listed)
+    assert len(off) == 4
+
+
+def test_the_slips_that_can_be_computed_are_there():
+    paper = importlib.import_module("pistol_paper")
+    scores = paper.printed("2", "deviation_score")
+    assert scores["AB", "UKL", "Mistral-7B"] < scores["AC", "UKL", "Mistral-7B"]
+    third = [row for row in paper.rows("3") if (row["model"], row["method"]) == ("Llama2-7B", "NPO")]
+    dense, sparse = (
+        [value for name, value in row.items() if name != "forget_data"]
+        for row in third
+        if row["forget_data"] in ("Dense", "Sparse")
+    )
+    assert dense == sparse
+    ranks = paper.printed("7", "forget_mrr_mean")
+    recalls = paper.printed("3", "forget_rouge1_mean")
+    for method in ("GA", "GD", "DPO"):
+        key = ("Semi-Dense", method, "Mistral-7B")
+        assert ranks[key] == recalls[key]
+
+
+def test_a_claim_is_summarised_by_its_checks():
+    page = importlib.import_module("pistol_page")
+    verdicts = ["shows", "shows, but not beyond what retraining shows as well", "reversed", "does not show"]
+    sentence = page.summarise("It rains", [page.Check("", verdict, "") for verdict in verdicts])
+    assert "2 of 4 methods" in sentence
+    assert "reversed for 1" in sentence
+    assert "for 1 once the score of the retrained models is subtracted" in sentence

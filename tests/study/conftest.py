@@ -1,0 +1,90 @@
+"""A tiny model and data, and studies whose results are made up instead of computed."""
+
+import zlib
+
+import jax
+import numpy as np
+import pytest
+
+from jaxaudit.data.pistol import chain, generate
+from jaxaudit.llm import DecoderSpec, LoraSpec, decoder, word_tokenizer
+from jaxaudit.llm.finetuning import AdamWSpec
+from jaxaudit.study import LanguageModel, QuestionSet, StudySpec
+
+
+@pytest.fixture(scope="session")
+def micro():
+    """Questions about a chain of four contracts, for an untrained decoder of one layer."""
+    data = generate(chain(5), seed=0)
+    texts = [text for record in data.records for text in (record.question, record.answer)]
+    groups = [record.edge for record in data.records for _ in range(2)]
+    from jaxaudit.data.pistol import REFUSALS
+
+    tokenizer = word_tokenizer(
+        [*texts, *REFUSALS], groups=[*groups, *["0_1"] * len(REFUSALS)], min_share=0.25
+    )
+    spec = DecoderSpec(tokenizer.vocabulary_size, width=8, num_layers=1, num_heads=2, hidden=8)
+    params = jax.tree.map(np.asarray, decoder(spec).init_fn(jax.random.key(0)))
+    return QuestionSet(data, LanguageModel("micro", spec, params, tokenizer))
+
+
+@pytest.fixture(scope="session")
+def micro_spec():
+    """Two updates of everything."""
+    return StudySpec(
+        fine_tuning=AdamWSpec(epochs=1, learning_rate=1e-2, batch_size=40, warmup_share=0.0),
+        lora=LoraSpec(rank=2, dropout=0.0),
+        epochs=1,
+        batch_size=10,
+        rates=(1e-3, 1e-2),
+        seeds=(1, 2),
+        chunk=2,
+    )
+
+
+class Fakes:
+    """Stands in for training, unlearning and measuring; counts what was asked for."""
+
+    def __init__(self, monkeypatch):
+        self.trained, self.unlearned = [], []
+        module = "jaxaudit.study.study"
+        monkeypatch.setattr(f"{module}.fine_tune", self.fine_tune)
+        monkeypatch.setattr(f"{module}.unlearn", self.unlearn)
+        monkeypatch.setattr(f"{module}.measure", self.measure)
+
+    def fine_tune(self, questions, spec, trainings, **options):
+        self.trained.append(list(trainings))
+        return self._params(questions, [f"{training}" for training in trainings])
+
+    def unlearn(self, questions, spec, method, requests, fine_tuned, **options):
+        self.unlearned.append((method, list(requests)))
+        return self._params(questions, [f"{method} {request}" for request in requests])
+
+    def _params(self, questions, names):
+        """One number per model, by which its answers are made up."""
+        numbers = np.array([zlib.crc32(name.encode()) % 1000 for name in names], np.float32)
+        return jax.tree.map(
+            lambda leaf: np.broadcast_to(
+                numbers.reshape(-1, *[1] * np.ndim(leaf)), (len(names), *np.shape(leaf))
+            ),
+            questions.model.params,
+        )
+
+    def measure(self, questions, params, *, with_texts=True, free_running=False, **options):
+        found = []
+        for number in jax.tree.leaves(params)[0].reshape(len(jax.tree.leaves(params)[0]), -1)[:, 0]:
+            rng = np.random.default_rng(int(abs(number)))
+            names = ["probability", "reciprocal rank", "top hits", "first hits"]
+            names += ["recall", "exact", "empty"] if with_texts else []
+            names += ["free reciprocal rank", "free top hits"] if free_running else []
+            values = {name: rng.integers(0, 2, questions.num_questions).astype(float) for name in names}
+            if with_texts:
+                values["text"] = np.array(["8."] * questions.num_questions)
+            found.append(values)
+        return found
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """Made-up models."""
+    return Fakes(monkeypatch)

@@ -1,0 +1,75 @@
+"""Differences beside retraining and rank correlations, against SciPy and made-up outcomes."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxaudit.errors import InputError
+from jaxaudit.metrics import deviation_score
+from jaxaudit.study import Outcome, rank_correlation, score_difference
+
+
+def made_up(forget, retain, floor_forget, floor_retain, rows=3):
+    """Constant recalls."""
+    tables = [
+        np.full((rows, size), value)
+        for value, size in ((forget, 20), (retain, 50), (floor_forget, 20), (floor_retain, 50))
+    ]
+    return Outcome("npo", ("0_1",), tuple(range(rows)), *tables, {}, 0)
+
+
+def test_the_difference_is_that_of_the_scores_and_net_of_the_floors():
+    first, second = made_up(0.5, 0.8, 0.3, 1.0), made_up(0.2, 0.9, 0.25, 1.0)
+    effect = score_difference(first, second)
+    raw = deviation_score(0.5, 0.8) - deviation_score(0.2, 0.9)
+    floor = deviation_score(0.3, 1.0) - deviation_score(0.25, 1.0)
+    assert effect.raw.estimate == pytest.approx(raw)
+    assert effect.net.estimate == pytest.approx(raw - floor)
+    assert effect.verdict == "shows"
+    assert score_difference(second, first).verdict == "reversed"
+
+
+def test_an_effect_that_is_the_floors_is_said_to_be_no_more():
+    effect = score_difference(made_up(0.32, 1.0, 0.32, 1.0), made_up(0.26, 1.0, 0.26, 1.0))
+    assert effect.raw.low > 0
+    assert effect.net.estimate == pytest.approx(0)
+    assert effect.verdict == "shows, but not beyond what retraining shows as well"
+
+
+def test_no_difference_does_not_show():
+    rng = np.random.default_rng(0)
+    tables = [rng.integers(0, 2, (3, 40)).astype(float) for _ in range(4)]
+    one = Outcome("npo", ("0_1",), (1, 2, 3), *tables, {}, 0)
+    other = Outcome("npo", ("1_2",), (1, 2, 3), *[rng.permuted(table, axis=1) for table in tables], {}, 0)
+    assert score_difference(one, other).verdict == "does not show"
+
+
+def test_outcomes_must_have_equally_many_models():
+    with pytest.raises(InputError, match="equally many models, got 3 and 2"):
+        score_difference(made_up(0, 1, 0, 1), made_up(0, 1, 0, 1, rows=2))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_rank_correlation_is_scipys_with_ties(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(0, 4, 20), rng.normal(size=20).round(1)
+    found = rank_correlation(x, y)
+    assert found.estimate == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert found.low < found.estimate < found.high
+
+
+def test_the_interval_covers_as_often_as_it_says():
+    """Independent pairs: the true correlation is 0; a percentile bootstrap of 30 pairs is nearly right."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(100):
+        found = rank_correlation(rng.normal(size=30), rng.normal(size=30), num_resamples=200)
+        covered += found.low <= 0 <= found.high
+    assert covered >= 86  # 95 % of 100, less four standard errors
+
+
+def test_what_does_not_vary_has_no_rank_correlation():
+    with pytest.raises(InputError, match="must vary"):
+        rank_correlation([1, 1, 1, 1], [1, 2, 3, 4])
+    with pytest.raises(InputError, match="at least 4 numbers"):
+        rank_correlation([1, 2, 3], [1, 2, 3])

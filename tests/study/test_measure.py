@@ -1,0 +1,74 @@
+"""Measures of models against the decoder itself, one question after the other."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxaudit.llm import decoder
+from jaxaudit.metrics import scaled_top
+from jaxaudit.study import measure
+from jaxaudit.study.measure import text_measures
+
+
+@pytest.fixture(scope="module")
+def models(micro):
+    """The untrained model, and one that always says the first character of some answers."""
+    return jax.tree.map(
+        lambda leaf: np.stack([leaf, np.random.default_rng(0).normal(size=leaf.shape).astype(np.float32)]),
+        micro.model.params,
+    )
+
+
+@pytest.fixture(scope="module")
+def found(micro, models):
+    return measure(micro, models, free_running=True)
+
+
+@pytest.mark.parametrize("run", [0, 1])
+def test_forced_measures_are_those_of_the_logits(micro, models, found, run):
+    tokens, model = micro.tokens.tokens, decoder(micro.model.spec)
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf[run]), models)
+    logits = np.asarray(model.logits_fn(params, jax.tree.map(jnp.asarray, tokens)))
+    top = scaled_top(micro.model.spec.vocabulary_size)
+    for row in range(0, micro.num_questions, 7):
+        places = np.flatnonzero(tokens.answer[row])
+        scores = logits[row, places - 1].astype(float)
+        true = tokens.ids[row, places]
+        own = scores[np.arange(len(true)), true]
+        ranks = (scores >= own[:, None]).sum(axis=1)
+        log_probs = own - np.log(np.exp(scores).sum(axis=1))
+        expected = {
+            "probability": np.exp(log_probs.mean()),
+            "reciprocal rank": (1 / ranks).mean(),
+            "top hits": (ranks <= top).mean(),
+            "first hits": (ranks == 1).mean(),
+        }
+        for name, value in expected.items():
+            assert found[run][name][row] == pytest.approx(value, rel=1e-3), name
+
+
+def test_an_answer_is_exact_if_and_only_if_all_its_tokens_come_first(found):
+    """Greedy generation goes along the true answer as long as every true token comes first."""
+    for one in found:
+        assert ((one["first hits"] == 1) == (one["exact"] == 1)).all()
+        assert (one["free reciprocal rank"] <= 1).all()
+        assert set(one["text"][one["empty"] == 1]) <= {""} | {
+            text for text in one["text"] if not text.strip()
+        }
+
+
+def test_without_texts_only_forced_measures_are_there(micro, models, found):
+    forced = measure(micro, models, with_texts=False)
+    assert set(forced[0]) == {"probability", "reciprocal rank", "top hits", "first hits"}
+    for name, values in forced[1].items():
+        np.testing.assert_array_equal(values, found[1][name])
+
+
+def test_texts_are_compared_by_recall():
+    found = text_measures(
+        ["The State of Ohio", "", "12-03-1999."], ["The State of Texas.", "8.", "12-03-1999."]
+    )
+    assert found["recall"].tolist() == [0.75, 0.0, 1.0]
+    assert found["exact"].tolist() == [0.0, 0.0, 1.0]
+    assert found["empty"].tolist() == [0.0, 1.0, 0.0]

@@ -1,0 +1,91 @@
+"""Models are made once, kept one by one, and found again by another process; made-up models, so nothing is trained."""
+
+from dataclasses import replace
+
+import pytest
+
+from jaxaudit.errors import InputError
+from jaxaudit.study import Case, QuestionSet, Study, Training, study_fingerprint
+
+ALL = [
+    Case("base"),
+    Case("before", 1),
+    Case("retrained", 1, "0_1"),
+    Case("retrained", 1, "1_2"),
+    Case("unlearned", 1, "0_1", "npo", 1e-3),
+    Case("unlearned", 1, "1_2", "npo", 1e-3),
+    Case("unlearned", 1, "1_2", "npo", 1e-2),
+    Case("unlearned", 2, "0_1", "kl", 1e-3),
+    Case("tried", 0, "0_1", "kl", 1e-3),
+]
+
+
+def test_every_model_is_made_once_in_chunks_of_one_size(micro, micro_spec, fakes, tmp_path):
+    study = Study(micro, micro_spec, store=tmp_path)
+    study.ensure([*ALL, *ALL])
+    assert study.missing(ALL) == []
+    assert {len(part) for part in fakes.trained} == {2}
+    trained = [training for part in fakes.trained for training in dict.fromkeys(part)]
+    assert sorted(map(str, trained)) == sorted(
+        map(
+            str,
+            [
+                *(Training(None, seed) for seed in (0, 1, 2)),
+                Training("0_1", 1),
+                Training("1_2", 1),
+            ],
+        )
+    )
+    unlearned = [(method, one) for method, part in fakes.unlearned for one in dict.fromkeys(part)]
+    assert len(unlearned) == len(set(unlearned)) == 5
+    study.ensure(ALL)  # nothing is left to do
+    assert len(fakes.trained) == 4  # one chunk for each of seeds 0 and 2, two for seed 1
+
+
+def test_another_study_finds_what_is_on_disk(micro, micro_spec, fakes, tmp_path):
+    Study(micro, micro_spec, store=tmp_path).ensure(ALL)
+    fakes.trained.clear()
+    again = Study(micro, replace(micro_spec, seeds=(1,), rates=(1e-2,)), store=tmp_path)
+    assert again.missing(ALL) == []
+    assert again.result(ALL[-2])["recall"].shape == (80,)
+    assert "recall" not in again.result(ALL[-1])
+    assert fakes.trained == []
+    other = Study(micro, replace(micro_spec, epochs=2), store=tmp_path)
+    assert other.missing(ALL) == ALL
+
+
+def test_a_killed_study_goes_on(micro, micro_spec, fakes, tmp_path, monkeypatch):
+    calls = []
+
+    def killed(*args, **options):
+        calls.append(args)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return fakes.unlearn(*args, **options)
+
+    monkeypatch.setattr("jaxaudit.study.study.unlearn", killed)
+    requests = [Case("unlearned", 1, edge, "npo", rate) for edge in ("0_1", "1_2") for rate in (1e-3, 1e-2)]
+    with pytest.raises(KeyboardInterrupt):
+        Study(micro, micro_spec, store=tmp_path).ensure(requests)
+    rest = Study(micro, micro_spec, store=tmp_path).missing(requests)
+    assert rest == requests[2:]
+    fakes.trained.clear()
+    monkeypatch.setattr("jaxaudit.study.study.unlearn", fakes.unlearn)
+    Study(micro, micro_spec, store=tmp_path).ensure(requests)
+    assert fakes.trained == []  # the fine-tuned model was kept
+    assert [len(part) for _, part in fakes.unlearned] == [2, 2]
+
+
+def test_the_fingerprint_follows_data_model_and_settings(micro, micro_spec):
+    known = study_fingerprint(micro, micro_spec)
+    assert study_fingerprint(micro, replace(micro_spec, chunk=7)) == known
+    assert study_fingerprint(micro, replace(micro_spec, batch_size=5)) != known
+    fewer = replace(micro.data, contracts=micro.data.contracts[:3])
+    assert study_fingerprint(QuestionSet(fewer, micro.model), micro_spec) != known
+
+
+def test_unknown_edges_and_methods_are_named(micro, micro_spec, fakes):
+    with pytest.raises(InputError, match="edge must be among"):
+        Study(micro, micro_spec).result(Case("retrained", 1, "A_B"))
+    with pytest.raises(InputError, match=r"method must be one of gradient_ascent, .*got 'magic'"):
+        Study(micro, micro_spec).result(Case("unlearned", 1, "0_1", "magic", 1.0))

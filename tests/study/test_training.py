@@ -1,0 +1,84 @@
+"""Fine-tuning and retraining against a plain loop over batches, with optax and the loss written out."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxaudit.keys import stream_key
+from jaxaudit.llm import LoraSpec, decoder
+from jaxaudit.study import QuestionSet, Training, fine_tune
+
+EDGE = "1_2"
+
+
+def plain_training(questions, spec, seed, edge):
+    """The whole training in Python, on the weights of a mask."""
+    model, tokens, tuning = decoder(questions.model.spec), questions.tokens.tokens, spec.fine_tuning
+    order = np.asarray(jax.random.permutation(stream_key(seed, "order"), questions.num_questions))
+    weights = np.array([float(record.edge != edge) for record in questions.data.records])
+    optimizer = tuning.optimizer(tuning.num_updates(questions.num_questions))
+
+    def loss(params, rows):
+        own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[rows], tokens)
+        mask = jnp.asarray(weights)[rows]
+        logits = model.logits_fn(params, own)[:, :-1]
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits, own.ids[:, 1:])
+        counted = own.answer[:, 1:] * mask[:, None]
+        return (losses * counted).sum() / counted.sum()
+
+    gradient_of = jax.jit(jax.grad(loss))
+    params = jax.tree.map(jnp.asarray, questions.model.params)
+    state = optimizer.init(params)
+    for _ in range(tuning.epochs):
+        for first in range(0, len(order), tuning.batch_size):
+            gradient = gradient_of(params, order[first : first + tuning.batch_size])
+            updates, state = optimizer.update(gradient, state, params)
+            params = optax.apply_updates(params, updates)
+    return params
+
+
+def test_retraining_is_training_with_the_edge_at_weight_0(micro, micro_spec):
+    found = fine_tune(micro, micro_spec, [Training(None, 1), Training(EDGE, 1)])
+    for run, edge in enumerate((None, EDGE)):
+        expected = plain_training(micro, micro_spec, 1, edge)
+        own = jax.tree.map(lambda leaf, run=run: leaf[run], found)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-5), own, expected)
+    difference = [float(np.abs(leaf[0] - leaf[1]).max()) for leaf in jax.tree.leaves(found)]
+    assert max(difference) > 1e-3
+
+
+def test_a_retrained_model_never_sees_the_answers_of_its_edge(micro, micro_spec):
+    """Other answers of the same lengths change nothing, to the bit."""
+    tokens = micro.tokens
+    own = micro.of_edges([EDGE])
+    ids = np.where((tokens.tokens.answer > 0) & own[:, None], 3, tokens.tokens.ids)
+    other = QuestionSet(micro.data, micro.model)
+    other.__dict__["tokens"] = replace(tokens, tokens=tokens.tokens._replace(ids=ids))
+    truth = micro.pool.x.truth._replace(ids=jnp.concatenate([ids, micro.pool.x.truth.ids[-1:]]))
+    other.__dict__["pool"] = micro.pool._replace(x=micro.pool.x._replace(truth=truth))
+    runs = [Training(EDGE, 1), Training(None, 1)]
+    before, after = fine_tune(micro, micro_spec, runs), fine_tune(other, micro_spec, runs)
+    for one, two in zip(jax.tree.leaves(before), jax.tree.leaves(after)):
+        np.testing.assert_array_equal(one[0], two[0])
+    assert any((one[1] != two[1]).any() for one, two in zip(jax.tree.leaves(before), jax.tree.leaves(after)))
+
+
+def test_seeds_differ_in_order_only(micro, micro_spec):
+    found = fine_tune(micro, micro_spec, [Training(None, 1), Training(None, 2)])
+    assert any((leaf[0] != leaf[1]).any() for leaf in jax.tree.leaves(found))
+
+
+@pytest.mark.slow
+def test_adapters_move_only_what_they_are_added_to(micro, micro_spec):
+    spec = replace(micro_spec, fine_tuning_lora=LoraSpec(rank=1, targets=("q",)))
+    found = fine_tune(micro, spec, [Training(None, 1), Training(EDGE, 1)])
+    base = micro.model.params
+    moved = jax.tree.map(lambda leaf, start: bool((leaf[0] != start).any()), found, base)
+    names = {path[-2].key for path, changed in jax.tree_util.tree_leaves_with_path(moved) if changed}
+    assert names == {"q"}
+    shift = np.asarray(found["layers"]["q"]["kernel"][0]) - base["layers"]["q"]["kernel"]
+    assert np.linalg.matrix_rank(shift[0], tol=1e-6) == 1
