@@ -1,0 +1,143 @@
+"""Table 6 of the paper: certified model clipping, after the first noisy step and at the end of unlearning.
+
+    python experiments/table6_model_clipping.py [--preset cpu|paper|smoke] [--data digits|cifar100|PATH] [--dry-run]
+
+Cost: about 6 minutes (preset cpu, estimated for 2 idle CPU cores). Paper: 0 in every cell, at certified epsilon 1,
+10 and 100,000.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import cifar100_paper
+from cifar100 import Script, main
+from cifar100_cells import Cell, looks, measure
+from cifar100_jobs import SPLITS, JobKey, Lab, joint_key
+from cifar100_page import COLORS, Check, Page, Section
+from cifar100_presets import Preset
+
+from jaxaudit.report import MethodResult
+from jaxaudit.unlearn.clipping import ClippingSpec
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_NOTHING = 0.1
+"""Bounds below it count as "about 0": 3 % of what 100 perfect runs would show."""
+_TIMES = ("after step 1", "at the end")
+
+
+def keys(preset: Preset) -> list[JobKey]:
+    """One audit per split and seed."""
+    return [joint_key(preset, "clipping", split, seed) for seed in preset.seeds for split in SPLITS]
+
+
+def build(lab: Lab) -> Page:
+    """Audit, and fill the table."""
+    preset, cells, rows = lab.preset, [], []
+    printed = {row[2]: row[3:] for row in cifar100_paper.table("6")}
+    for split in SPLITS:
+        reports = [lab.audit(joint_key(preset, "clipping", split, seed)) for seed in preset.seeds]
+        for number, spec in enumerate(preset.clipping, 1):
+            results = [looks(report, f"clipping-{number}") for report in reports]
+            theirs = printed.get(spec.epsilon, (None,) * 3)
+            pair = [
+                measure([own[place] for own in results], _labels(spec, split, time), value)
+                for place, time, value in zip((0, -1), _TIMES, theirs[1:])
+            ]
+            cells += pair
+            rows.append(_row(spec, split, pair, results[0][-1], theirs))
+    return Page(
+        name="table6",
+        title="Table 6: model clipping with a certificate",
+        script="table6_model_clipping.py",
+        sections=(_section(preset, rows),),
+        cells=tuple(cells),
+        checks=_checks(cells),
+        draw=lambda panels: _draw(panels, preset, cells),
+        notes=(
+            "*Certified* says whether the noisy steps that fit the budget reach the epsilon of the row, at delta 1e-5; "
+            "otherwise all of the budget is spent on noisy steps and nothing is certified. The joint predictor is "
+            f"calibrated with {preset.joint_calibrations} runs for each of the 20 sign vectors. One model is trained "
+            "per sign vector; every calibrating and every audited run unlearns it with noise of its own, so that the "
+            "runs are independent.",
+        ),
+    )
+
+
+def _labels(spec: ClippingSpec, split: str, time: str) -> dict[str, object]:
+    return {
+        "radius": spec.radius,
+        "sigma": spec.sigma,
+        "certified_epsilon": spec.epsilon,
+        "split": split,
+        "when": time,
+    }
+
+
+def _section(preset: Preset, rows: list[list[str]]) -> Section:
+    header = ("C2", "sigma", "epsilon", "noisy steps (paper)", "certified", "split")
+    header += tuple(f"{name}, {time}" for time in _TIMES for name in ("paper", "Theorem 4.2", "direct"))
+    caption = f"Lower bounds on epsilon, m = r = {preset.joint_groups}, L = {preset.certified_audit_runs}"
+    return Section(caption, (*header, "ceiling", "ours: R/F/T at the end"), rows)
+
+
+def _row(
+    spec: ClippingSpec, split: str, pair: Sequence[Cell], result: MethodResult, theirs: Sequence[float | None]
+) -> list[str]:
+    steps, certificate = spec.steps, result.certificate
+    assert certificate is not None
+    needed = f"{steps.num_steps:,}" if steps.num_steps is not None else f"at least {steps.at_least:,}"
+    paper_steps = "N/A" if theirs[0] is None else f"{theirs[0]:g}"
+    return [
+        f"{spec.radius:g}",
+        f"{spec.sigma:g}",
+        f"{spec.epsilon:g}",
+        f"{needed} ({paper_steps})",
+        "yes" if certificate.certified else f"no: budget of {steps.budget:,}",
+        split,
+        *(text for cell in pair for text in (_printed(cell), cell.theorem.text(), cell.direct.text())),
+        f"{pair[0].ceiling:.2f}",
+        pair[1].accuracy_text,
+    ]
+
+
+def _printed(cell: Cell) -> str:
+    return "" if cell.printed is None else f"{cell.printed:g}"
+
+
+def _checks(cells: Sequence[Cell]) -> tuple[Check, ...]:
+    checks = []
+    for time in _TIMES:
+        own = [cell for cell in cells if cell.labels["when"] == time]
+        largest = max(own, key=lambda cell: cell.direct.mean)
+        checks.append(
+            Check(
+                f"about 0 {time}: every mean bound is below {_NOTHING:g}",
+                largest.direct.mean < _NOTHING,
+                f"largest {largest.direct.text()} (C2 = {largest.labels['radius']:g}, "
+                f"{largest.labels['split']}), ceiling {largest.ceiling:.2f}",
+            )
+        )
+    return tuple(checks)
+
+
+def _draw(panels: "Sequence[Axes]", preset: Preset, cells: Sequence[Cell]) -> None:
+    axes = panels[0]
+    names = [f"{spec.radius:g}, {spec.sigma:g}\nepsilon {spec.epsilon:g}" for spec in preset.clipping]
+    groups = [(split, time) for split in SPLITS for time in _TIMES]
+    for index, ((split, time), color) in enumerate(zip(groups, COLORS)):
+        own = [c for c in cells if (c.labels["split"], c.labels["when"]) == (split, time)]
+        places = [place + 0.2 * (index - 1.5) for place in range(len(own))]
+        axes.bar(places, [cell.direct.mean for cell in own], 0.18, color=color, label=f"{split}, {time}")
+    axes.axhline(cells[0].ceiling, color="#999999", linestyle=":", label="ceiling of the design")
+    axes.set_xticks(range(len(names)), names)
+    axes.set(xlabel="C2, sigma", ylabel="direct bound on epsilon")
+    axes.legend(frameon=False, fontsize=8)
+
+
+SCRIPT = Script(keys, build)
+
+if __name__ == "__main__":
+    sys.exit(main(SCRIPT, __doc__))
