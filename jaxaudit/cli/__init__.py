@@ -35,7 +35,9 @@ COMMANDS = {
     "verify": Command("verify", "Verify", "Recompute every statistical number of a report folder."),
     "validate": Command("validate", "Validate", "Measure how often the bounds raise a false alarm."),
     "pistol": Command(
-        "pistol", "Pistol", "Make and inspect PISTOL data, and forget edges of it with a small language model."
+        "pistol",
+        "Pistol",
+        "Make and inspect PISTOL data, and forget edges of it with a small language model.",
     ),
     # A module of that name would hide the built-in in this package.
     "list": Command("catalogue", "Catalogue", "List methods, scores, predictors and data sets."),
