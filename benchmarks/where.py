@@ -20,8 +20,9 @@ from common import Workload
 from jaxaudit.runs import profile, run_loops
 from jaxaudit.train import SgdSpec, TrainingRun, TrainingShared, training_loop
 
+# XLA hands matrix products over to a library (YNNPACK: "ynn"), with the sums and the arithmetic around them.
 KINDS = {
-    "matrix products": r"dot|gemm|matmul|custom-call",
+    "matrix products": r"dot|ynn|gemm|matmul|custom-call",
     "convolutions": r"conv(?!ert)",
     "moving data (and what is fused into that)": r"copy|slice|concat|pad|gather|scatter|transpose|bitcast|reshape",
     "sums": r"reduce",
