@@ -2,7 +2,7 @@
 
     python experiments/all.py [--preset cpu|paper|smoke] [--data digits|cifar100|PATH] [--dry-run]
 
-Cost: about 25 minutes (preset cpu, estimated for 2 idle CPU cores); an interrupted call goes on where it was.
+Cost: `--dry-run` says it; an interrupted call goes on where it was.
 """
 
 import sys

@@ -1,7 +1,6 @@
 """What the CIFAR-100 scripts share: options, and the way from a script to its page."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +8,11 @@ from typing import Literal, NamedTuple
 
 import cifar100_cost
 import cifar100_page
-import tyro
 from cifar100_jobs import JobKey, Lab
 from cifar100_page import Page
 from cifar100_presets import HERE, Preset, make_preset
+from command_line import carry_out
 
-from jaxaudit.errors import InputError
 from jaxaudit.progress import default_reporter
 
 
@@ -77,15 +75,13 @@ def run(
     summarise: Callable[[Sequence[Page], Preset], str] | None = None,
 ) -> int:
     """Carry out some scripts, one after the other, on one set of audits; then write a summary of their pages."""
-    try:
-        options = tyro.cli(
-            Options, description=description, args=argv, config=(tyro.conf.FlagCreatePairsOff,)
-        )
+
+    def show(options: Options) -> None:
         preset = make_preset(options.preset, options.reference, options.seeds)
         if options.dry_run:
             keys = dict.fromkeys(key for script in scripts for key in script.keys(preset))
             print(cifar100_cost.estimate(preset, options.source, tuple(keys)))
-            return 0
+            return
         lab = Lab(preset, options.source, options.shelf, default_reporter(options.quiet))
         pages = [_show(script.build(lab), lab, options) for script in scripts]
         if summarise is not None and options.folder is not None:
@@ -93,10 +89,8 @@ def run(
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(summarise(pages, preset))
             print(f"written: {target}")
-        return 0
-    except (InputError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+
+    return carry_out(Options, description, argv, show)
 
 
 def _show(page: Page, lab: Lab, options: Options) -> Page:

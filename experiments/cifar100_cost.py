@@ -120,7 +120,7 @@ def _cost(preset: Preset, key: JobKey, sizes: _Sizes, known: set[object]) -> _Co
     design = design_of(preset, key)
     runs = design.num_calibration_runs + design.num_audit_runs
     recipes = methods_of(preset, key, sizes.model, sizes.num_retain)
-    num_members = sizes.num_retain + preset.num_candidates // key.group_size // 2 * key.group_size
+    num_members = sizes.num_retain + preset.num_groups(key.group_size) // 2 * key.group_size
     distinct = min(runs, num_sign_vectors(design.num_groups)) if design.num_groups < 30 else runs
     gradients, updates, trainings = 0.0, 0, 0
     for training in dict.fromkeys(recipe.training or preset.training for recipe in recipes.values()):
@@ -131,7 +131,9 @@ def _cost(preset: Preset, key: JobKey, sizes: _Sizes, known: set[object]) -> _Co
             known.add(name)
             trainings += distinct
             gradients += distinct * own_updates * batch_size
-    gradients += runs * sum(as_stages(recipe.method).cost for recipe in recipes.values())
+    gradients += sum(
+        (1 if recipe.same_for_all else runs) * as_stages(recipe.method).cost for recipe in recipes.values()
+    )
     return _Cost(runs, trainings, updates, gradients)
 
 

@@ -31,11 +31,9 @@ from jaxaudit.unlearn.hessian import hessian_unlearning
 from jaxaudit.unlearn.interleaved import interleaved_descent_ascent
 from jaxaudit.unlearn.rewind import rewind_sigma, rewind_to_delete
 
-Kind = Literal["heuristic", "retrain", "group size", "clipping", "uncertified", "pairwise", "rewind"]
+Kind = Literal["heuristic", "group size", "clipping", "uncertified", "pairwise", "rewind"]
 SPLITS: tuple[Split, ...] = ("uniform", "adversarial")
 _HEURISTIC = Certificate.none("a heuristic: nothing is proved about it")
-_RETRAINED = (4, 10)
-"""Calibration and audited runs of exact retraining, which gives the same model in all of them."""
 
 
 class JobKey(NamedTuple):
@@ -109,7 +107,6 @@ class Lab:
                 job.design,
                 training=job.training,
                 seed=key.seed,
-                options=self.preset.engine,
                 store=self.store,
                 reporter=self.reporter,
             )
@@ -150,24 +147,21 @@ def joint_key(preset: Preset, kind: Kind, split: Split, seed: int) -> JobKey:
 
 def methods_of(preset: Preset, key: JobKey, model: Model, num_retain: int) -> dict[str, Recipe]:
     """The methods of an audit, for so many retained images."""
-    num_forget = preset.num_candidates // key.group_size // 2 * key.group_size
+    num_forget = preset.num_groups(key.group_size) // 2 * key.group_size
     return _METHODS[key.kind](_Problem(preset, cross_entropy_loss(model.logits_fn), num_retain, num_forget))
 
 
 def design_of(preset: Preset, key: JobKey) -> AuditDesign:
     """The design of an audit."""
-    num_groups = preset.num_candidates // key.group_size
+    num_groups = preset.num_groups(key.group_size)
     # The soft evidence is not shown, so its temperature need not be chosen.
     common = {"num_groups": num_groups, "temperature": 1.0}
-    if key.kind in ("heuristic", "group size", "retrain"):
-        calibration, audited = preset.num_calibration_runs, preset.num_audit_runs
-        if key.kind == "retrain":
-            calibration, audited = _RETRAINED
+    if key.kind in ("heuristic", "group size"):
         return AuditDesign(
             **common,
             num_guesses=preset.guesses(MAIN_RECORDS, key.group_size) or 2,
-            num_calibration_runs=calibration,
-            num_audit_runs=audited,
+            num_calibration_runs=preset.num_calibration_runs,
+            num_audit_runs=preset.num_audit_runs,
         )
     certified = key.kind == "clipping"
     return AuditDesign(
@@ -210,6 +204,7 @@ def _heuristics(problem: _Problem) -> dict[str, Recipe]:
         **_ascent(problem),
         **interleaved,
         "hessian": _hessian(problem),
+        "retrain": _retrain(problem),
     }
 
 
@@ -281,7 +276,7 @@ def noise_looks(before: Stages, count: int) -> tuple[int, ...]:
     return tuple(first + index for index in range(1, count + 1))
 
 
-def _retrain(problem: _Problem) -> dict[str, Recipe]:
+def _retrain(problem: _Problem) -> Recipe:
     training = problem.preset.training
     num_updates = training.num_updates(problem.num_retain)
     retraining = exact_retraining(
@@ -290,7 +285,7 @@ def _retrain(problem: _Problem) -> dict[str, Recipe]:
         num_updates=num_updates,
         batch_size=training.batch_size,
     )
-    return {"retrain": Recipe(retraining, Certificate(0.0, 0.0, "by definition"))}
+    return Recipe(retraining, Certificate(0.0, 0.0, "by definition"), same_for_all=True)
 
 
 def _clipping(problem: _Problem) -> dict[str, Recipe]:
@@ -342,7 +337,6 @@ def rewind_sigmas(preset: Preset, num_retain: int, num_forget: int) -> tuple[flo
 
 _METHODS = {
     "heuristic": _heuristics,
-    "retrain": _retrain,
     "group size": _ascent,
     "clipping": _clipping,
     "uncertified": _uncertified,

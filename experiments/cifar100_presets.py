@@ -4,11 +4,10 @@ A preset is data: every table and figure reads the same one, so that they share 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxaudit.checks import check_choice
-from jaxaudit.runs import RunOptions
 from jaxaudit.train import SgdSpec
 from jaxaudit.unlearn.clipping import ClippingSpec
 from jaxaudit.unlearn.hessian import HessianSpec
@@ -75,13 +74,14 @@ class Preset:
     """L of Table 6."""
     figure_audit_runs: int = 500
     """L of the figures."""
-    engine: RunOptions = field(default_factory=RunOptions)
-    """How runs are carried out; with a strategy of its own nothing is measured first, the network's implementation
-    included."""
     joint_groups: int = 6
     """m of the joint predictor."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Data split, starting point, order, sign vectors and noise; every table shows the spread over them."""
+
+    def num_groups(self, group_size: int) -> int:
+        """m at a group size."""
+        return self.num_candidates // group_size
 
     def guesses(self, records: int, group_size: int = 1) -> int | None:
         """r for the share of the candidates that the paper guesses with ``records`` of its 4,500.
@@ -166,7 +166,6 @@ CPU = Preset(
     joint_calibrations=5,
     certified_audit_runs=60,
     figure_audit_runs=60,
-    engine=RunOptions(strategy="scan"),
 )
 
 SMOKE = replace(

@@ -2,7 +2,7 @@
 
     python experiments/fig1a_uncertified_clipping.py [--preset cpu|paper|smoke] [--data digits|cifar100|PATH]
 
-Cost: about 2 minutes (preset cpu, estimated for 2 idle CPU cores). Paper (no numbers printed): the bound decays
+Cost: `--dry-run` says it. Paper (no numbers printed): the bound decays
 over the first two epochs, uniform above adversarial.
 """
 

@@ -2,7 +2,7 @@
 
     python experiments/fig1b_pairwise.py [--preset cpu|paper|smoke] [--data digits|cifar100|PATH] [--dry-run]
 
-Cost: about a minute (preset cpu) beside Figure 1a, whose runs it reads. Paper (no numbers printed): the pairwise
+Cost: `--dry-run` says it; it reads the runs of Figure 1a. Paper (no numbers printed): the pairwise
 auditor does well where bounds are small and saturates otherwise; with 10 runs it gives 0.
 """
 

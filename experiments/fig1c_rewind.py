@@ -2,7 +2,7 @@
 
     python experiments/fig1c_rewind.py [--preset cpu|paper|smoke] [--data digits|cifar100|PATH] [--dry-run]
 
-Cost: about 3 minutes (preset cpu, estimated for 2 idle CPU cores). Paper (no numbers printed): small bounds that
+Cost: `--dry-run` says it. Paper (no numbers printed): small bounds that
 grow with epsilon, uniform above adversarial.
 """
 

@@ -1,6 +1,5 @@
 """What the PISTOL scripts share: options, models and studies, and the way from a script to its page."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -9,12 +8,11 @@ from typing import Literal, NamedTuple
 
 import pistol_cost
 import pistol_page
-import tyro
+from command_line import carry_out
 from pistol_data import KNOWN, KNOWN_DEGREES, DataName, Source, load, tuning_edges
 from pistol_page import Page
 
 from jaxaudit.data.pistol import PistolData
-from jaxaudit.errors import InputError
 from jaxaudit.llm import AdamWSpec
 from jaxaudit.progress import Reporter, default_reporter
 from jaxaudit.study import (
@@ -30,10 +28,10 @@ from jaxaudit.study import (
     study_spec,
 )
 from jaxaudit.study.languagemodel import PRETRAINING, SHORT_PRETRAINING
+from jaxaudit.study.page import BASELINES
 from jaxaudit.unlearn.preference.presets import PresetName
 
 HERE = Path(__file__).parent
-BASELINES = ("base", "before", "retrained")
 
 
 @dataclass(frozen=True)
@@ -158,26 +156,19 @@ def main(script: Script, description: str, argv: Sequence[str] | None = None) ->
 
 def run(scripts: Sequence[Script], description: str, argv: Sequence[str] | None = None) -> int:
     """Carry out some scripts, one after the other, on the same models."""
-    try:
-        options = tyro.cli(
-            Options, description=description, args=argv, config=(tyro.conf.FlagCreatePairsOff,)
-        )
+
+    def show(options: Options) -> None:
         lab = Lab(options, default_reporter(options.quiet))
         if options.dry_run:
             needs = [need for script in scripts for need in script.needs(lab)]
-            print(
-                pistol_cost.estimate(
-                    lab.spec, options, {need.data: lab.data(need.data) for need in needs}, needs
-                )
-            )
-            return 0
+            data = {need.data: lab.data(need.data) for need in needs}
+            print(pistol_cost.estimate(lab.spec, options, data, needs))
+            return
         for script in scripts:
             page = script.build(lab)
             print(pistol_page.text(page))
             if options.folder is not None:
                 for path in pistol_page.save(options.folder, page, options):
                     print(f"written: {path}")
-        return 0
-    except (InputError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+
+    return carry_out(Options, description, argv, show)

@@ -2,7 +2,7 @@
 
     python experiments/pistol_all.py [--preset cpu|paper|smoke] [--reading pistol_paper|pistol_code] [--dry-run]
 
-Cost: one to two hours on 2 idle CPU cores (estimated); what is finished is kept, and a killed run goes on.
+Cost: `--dry-run` says it; what is finished is kept, and a killed run goes on.
 """
 
 import sys

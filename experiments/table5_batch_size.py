@@ -2,7 +2,7 @@
 
     python experiments/table5_batch_size.py [--preset cpu|paper|smoke] [--data digits|cifar100|PATH] [--dry-run]
 
-Cost: about 3 minutes (preset cpu) beside Table 1b, whose runs it reads for B = 1. Paper: falls as B grows (66.6,
+Cost: `--dry-run` says it; for B = 1 it reads the runs of Table 1b. Paper: falls as B grows (66.6,
 64.2, 13.3, 1.3 at the largest r B); an inverted U in r where B is small.
 """
 

@@ -2,7 +2,7 @@
 
     python experiments/table6_model_clipping.py [--preset cpu|paper|smoke] [--data digits|cifar100|PATH] [--dry-run]
 
-Cost: about 6 minutes (preset cpu, estimated for 2 idle CPU cores). Paper: 0 in every cell, at certified epsilon 1,
+Cost: `--dry-run` says it. Paper: 0 in every cell, at certified epsilon 1,
 10 and 100,000.
 """
 

@@ -39,7 +39,7 @@ def build(lab: Lab) -> Page:
     ]
     rows = [_row(cell, printed.get(cell.labels["sigma"])) for cell in cells]
     header = ("sigma", "paper", "Theorem 4.2", "direct", "ceiling", "paper: R/F/T", "ours: R/F/T")
-    m, r = preset.num_candidates // preset.group_sizes[0], preset.guesses(MAIN_RECORDS, preset.group_sizes[0])
+    m, r = preset.num_groups(preset.group_sizes[0]), preset.guesses(MAIN_RECORDS, preset.group_sizes[0])
     return Page(
         name="table7",
         title="Table 7: Hessian-based unlearning, noise at the end",

@@ -13,7 +13,7 @@ from jaxaudit.checks import check_choice, check_integer, check_not_negative, che
 from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
 from jaxaudit.llm.decoder import Adapted, Decoder
-from jaxaudit.llm.tokenmodel import pick_log_probs, token_model, truth
+from jaxaudit.llm.tokenmodel import token_model
 from jaxaudit.train import (
     Loop,
     LossFn,
@@ -27,6 +27,7 @@ from jaxaudit.train import (
     training_step,
 )
 from jaxaudit.unlearn.preference import TokenModel, answer_loss
+from jaxaudit.unlearn.preference.model import pick_log_probs, truth
 
 Decay = Literal["linear", "cosine", "constant"]
 
@@ -170,7 +171,7 @@ def lora_tuning_loop(model: Decoder, spec: AdamWSpec, num_members: int, prompt_l
         def log_probs_fn(adapters: Params, examples: Examples) -> Float[Array, "examples tokens"]:
             tokens, params = truth(examples), Adapted(shared.base, adapters)
             output = model.forward(params, tokens, first=prompt_length - 1, dropout_key=key)
-            return pick_log_probs(output.logits[:, :-1], tokens, prompt_length)
+            return pick_log_probs(output.logits[:, :-1], tokens.ids[:, prompt_length:])
 
         def loss(adapters: Params, examples: Examples) -> Float[Array, ""]:
             weights = masks_fn(examples).answer * examples.weights[:, None]

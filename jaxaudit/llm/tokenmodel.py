@@ -6,7 +6,6 @@ answer and the padding after it, so the head is never applied to the question.
 
 from functools import lru_cache
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxaudit.checks import check_integer
@@ -14,8 +13,8 @@ from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
 from jaxaudit.llm.decoder import Adapted, Decoder, Output
 from jaxaudit.train import Params
-from jaxaudit.unlearn.preference import Masks, Questions, TokenModel, Tokens
-from jaxaudit.unlearn.preference.terms import log_probabilities
+from jaxaudit.unlearn.preference import Masks, TokenModel, Tokens
+from jaxaudit.unlearn.preference.model import alternatives, pick_log_probs, truth
 
 
 @lru_cache(
@@ -41,6 +40,7 @@ def token_model(model: Decoder, prompt_length: int = 1, features_layer: int | No
 
     Examples
     --------
+    >>> import jax.numpy as jnp
     >>> import jax
     >>> from jaxaudit.llm.decoder import decoder
     >>> from jaxaudit.llm.spec import DecoderSpec
@@ -63,7 +63,7 @@ def token_model(model: Decoder, prompt_length: int = 1, features_layer: int | No
         return output(params, truth(examples)).logits[:, :-1]
 
     def log_probs_of(params: Params, examples: Examples) -> Float[Array, "examples tokens"]:
-        return pick_log_probs(logits_of(params, examples), truth(examples), prompt_length)
+        return pick_log_probs(logits_of(params, examples), truth(examples).ids[:, prompt_length:])
 
     def masks_of(examples: Examples) -> Masks:
         tokens = truth(examples)
@@ -112,32 +112,6 @@ def lora_model(
         logits_fn=on_adapters(whole.logits_fn),
         features_fn=None if whole.features_fn is None else on_adapters(whole.features_fn),
     )
-
-
-def truth(examples: Examples) -> Tokens:
-    """The tokens with the true answers."""
-    return examples.x.truth if isinstance(examples.x, Questions) else examples.x
-
-
-def alternatives(examples: Examples) -> Examples:
-    """The same questions with the other answers.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    """
-    if not isinstance(examples.x, Questions):
-        raise InputError("examples.x must be Questions for a loss on alternative answers, got Tokens")
-    return examples._replace(x=examples.x.alternative)
-
-
-def pick_log_probs(
-    logits: Float[Array, "examples predicted vocabulary"], tokens: Tokens, prompt_length: int
-) -> Float[Array, "examples predicted"]:
-    """Log-probability of every token from ``prompt_length`` on, in nats."""
-    ids = tokens.ids[:, prompt_length:, None]
-    return jnp.take_along_axis(log_probabilities(logits), ids, axis=-1)[..., 0]
 
 
 def _check_columns(tokens: Tokens, prompt_length: int) -> None:

@@ -124,18 +124,24 @@ def bootstrap_interval(
 def _resampled_means(
     arrays: Sequence[Table], over: Over, num_resamples: int, rng: np.random.Generator
 ) -> list[Float[np.ndarray, " resamples"]]:
-    seeds = _shares(len(arrays[0]), over != "questions", num_resamples, rng)
+    seeds = resampled_shares(len(arrays[0]), over != "questions", num_resamples, rng)
     means = []
     for array in arrays:
-        questions = _shares(array.shape[1], over != "seeds", num_resamples, rng)
+        questions = resampled_shares(array.shape[1], over != "seeds", num_resamples, rng)
         means.append(np.sum((seeds @ array) * questions, axis=1))
     return means
 
 
-def _shares(
+def resampled_shares(
     size: int, resampled: bool, num_resamples: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "resamples size"]:
-    """How much of each resample every item makes up."""
+    """How much of each bootstrap resample every item makes up; equal parts if it is not ``resampled``.
+
+    Examples
+    --------
+    >>> resampled_shares(2, False, 1, np.random.default_rng(0))
+    array([[0.5, 0.5]])
+    """
     if not resampled:
         return np.full((num_resamples, size), 1 / size)
     return rng.multinomial(size, np.full(size, 1 / size), num_resamples) / size

@@ -15,6 +15,8 @@ _BASELINES = {
     "before": "before unlearning",
     "retrained": "retrained without the edge",
 }
+BASELINES = tuple(_BASELINES)
+"""Models that every method is compared with."""
 HOW_TO_READ = (
     "Recall is ROUGE-1 recall of greedy answers, mean over questions and models. The deviation score (DS) is 100 times "
     "the distance of (forget recall, retain recall) from (0, 1), of the means. Zero is not the goal: who never saw the "

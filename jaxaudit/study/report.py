@@ -12,6 +12,7 @@ from jaxaudit.report.markdown import markdown_page
 from jaxaudit.study.figures import draw_graph
 from jaxaudit.study.outcome import Outcome, guessing_floors, model_cases, outcome, outcome_cases
 from jaxaudit.study.page import (
+    BASELINES,
     conditions_section,
     method_title,
     outcome_table,
@@ -22,8 +23,6 @@ from jaxaudit.study.page import (
 )
 from jaxaudit.study.rates import RateChoice, choose_rates
 from jaxaudit.study.study import Study
-
-BASELINES = ("base", "before", "retrained")
 
 
 class StudyReport(NamedTuple):

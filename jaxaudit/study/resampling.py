@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from jaxaudit.errors import InputError
 from jaxaudit.metrics import Interval
+from jaxaudit.metrics.intervals import resampled_shares
 
 NUM_RESAMPLES = 2000
 Table = Float[np.ndarray, "models questions"]
@@ -58,8 +59,8 @@ def paired_interval(
     if any(table.shape != (rows, sizes[number]) for table, number in zip(tables, lists)):
         raise InputError(f"tables must agree in rows and questions, got {[table.shape for table in tables]}")
     rng = np.random.default_rng(seed)
-    models = _shares(rng, rows, num_resamples) if rows > 1 else np.ones((num_resamples, 1))
-    weights = {number: _shares(rng, size, num_resamples) for number, size in sizes.items()}
+    models = resampled_shares(rows, rows > 1, num_resamples, rng)
+    weights = {number: resampled_shares(size, True, num_resamples, rng) for number, size in sizes.items()}
     means = [np.sum((models @ table) * weights[number], axis=1) for table, number in zip(tables, lists)]
     tail = (1 - confidence) / 2
     low, high = np.quantile(statistic(*means), [tail, 1 - tail])
@@ -67,8 +68,3 @@ def paired_interval(
     return Interval(
         estimate, float(low), float(high), confidence, "both" if rows > 1 else "questions", "bootstrap"
     )
-
-
-def _shares(rng: np.random.Generator, size: int, num_resamples: int) -> Float[np.ndarray, "resamples size"]:
-    """How much of each resample every item makes up."""
-    return rng.multinomial(size, np.full(size, 1 / size), num_resamples) / size

@@ -5,7 +5,7 @@ A language model and a classifier meet the same contract: a classifier's label i
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -86,21 +86,21 @@ def causal_model(logits_fn: SequenceFn, features_fn: SequenceFn | None = None) -
     """
 
     def logits_of(params: Params, examples: Examples) -> Float[Array, "examples tokens vocabulary"]:
-        return logits_fn(params, _truth(examples.x))[:, :-1]
+        return logits_fn(params, truth(examples))[:, :-1]
 
     def log_probs_of(params: Params, examples: Examples) -> Float[Array, "examples tokens"]:
-        return _pick(logits_of(params, examples), _truth(examples.x).ids[:, 1:])
+        return pick_log_probs(logits_of(params, examples), truth(examples).ids[:, 1:])
 
     def masks_of(examples: Examples) -> Masks:
-        tokens = _truth(examples.x)
+        tokens = truth(examples)
         return Masks(tokens.answer[:, 1:], tokens.real[:, 1:])
 
     def features_of(params: Params, examples: Examples) -> Float[Array, "examples tokens features"]:
         assert features_fn is not None
-        return features_fn(params, _truth(examples.x))[:, 1:]
+        return features_fn(params, truth(examples))[:, 1:]
 
     features = None if features_fn is None else features_of
-    return TokenModel(log_probs_of, masks_of, logits_of, _alternatives, features)
+    return TokenModel(log_probs_of, masks_of, logits_of, alternatives, features)
 
 
 @lru_cache(maxsize=64)
@@ -127,7 +127,7 @@ def classifier_model(
         return logits_fn(params, examples.x)[:, None]
 
     def log_probs_of(params: Params, examples: Examples) -> Float[Array, "examples 1"]:
-        return _pick(logits_of(params, examples), examples.y[:, None])
+        return pick_log_probs(logits_of(params, examples), examples.y[:, None])
 
     def masks_of(examples: Examples) -> Masks:
         return Masks(*[jnp.ones((len(examples.y), 1))] * 2)
@@ -135,11 +135,30 @@ def classifier_model(
     return TokenModel(log_probs_of, masks_of, logits_of, alternatives_fn)
 
 
-def _truth(x: Any) -> Tokens:
-    return x.truth if isinstance(x, Questions) else x
+def truth(examples: Examples) -> Tokens:
+    """The tokens with the true answers.
+
+    Examples
+    --------
+    >>> truth(Examples(Questions("true", "other"), None, None))
+    'true'
+    """
+    return examples.x.truth if isinstance(examples.x, Questions) else examples.x
 
 
-def _alternatives(examples: Examples) -> Examples:
+def alternatives(examples: Examples) -> Examples:
+    """The same questions with the other answers.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+
+    Examples
+    --------
+    >>> alternatives(Examples(Questions("true", "other"), None, None)).x
+    'other'
+    """
     if not isinstance(examples.x, Questions):
         raise InputError("examples.x must be Questions for a loss on alternative answers, got Tokens")
     return examples._replace(x=examples.x.alternative)
@@ -158,7 +177,14 @@ def log_probabilities(
     return jax.nn.log_softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)))
 
 
-def _pick(
+def pick_log_probs(
     logits: Float[Array, "examples tokens vocabulary"], ids: Int[Array, "examples tokens"]
 ) -> Float[Array, "examples tokens"]:
+    """Log-probability of every token ``ids``, in nats.
+
+    Examples
+    --------
+    >>> pick_log_probs(jnp.zeros((1, 1, 2)), jnp.zeros((1, 1), int)).round(3).tolist()
+    [[-0.693...]]
+    """
     return jnp.take_along_axis(log_probabilities(logits), ids[..., None], axis=-1)[..., 0]
