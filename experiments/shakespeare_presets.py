@@ -108,9 +108,9 @@ PRESETS: dict[PresetName, Preset] = {
     ),
     "cpu": Preset(
         text={
-            "num_roles": 20,
+            "num_roles": 40,
             "forget_share": 0.5,
-            "num_groups": 200,
+            "num_groups": 400,
             "window": 40,
             "stride": 40,
             "longest_speech": 60,
@@ -129,7 +129,7 @@ PRESETS: dict[PresetName, Preset] = {
             sigma=1e-3,
             num_eigenvalue_updates=10,
         ),
-        design=AuditDesign(num_groups=200, num_guesses=50, num_calibration_runs=30),
+        design=AuditDesign(num_groups=400, num_guesses=100),
     ),
     "smoke": Preset(
         text={

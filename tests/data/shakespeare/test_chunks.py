@@ -34,9 +34,15 @@ def test_chunks_hold_every_training_speech_once_and_whole(lengths, num_chunks, s
     found = Counter(speech for chunk in chunks for speech in chunk.speeches)
     assert found == Counter(role.train)
     assert min(len(chunk.text) for chunk in chunks) >= 30
-    # No chunk is further from an equal share than one speech, besides the last, which takes what is left.
+    # No chunk is further from an equal share than two speeches.
     share = sum(map(len, (speech.text for speech in role.train))) / num_chunks
     assert max(len(chunk.text) for chunk in chunks) < share + 2 * max(lengths) + len(lengths)
+
+
+def test_what_is_left_over_does_not_pile_up_in_one_chunk():
+    # Chunks of two of the 57 speeches would be too few, chunks of one are 17 too many.
+    chunks = make_chunks(np.random.default_rng(0), [role_of([50] * 57)], 40, 50)
+    assert sorted({len(chunk.speeches) for chunk in chunks}) == [1, 2]
 
 
 def test_speeches_are_shuffled():
