@@ -2,8 +2,9 @@
 
 A block may be preceded by a marker in an HTML comment:
 
-``<!-- command: NAME -->``  one of the two commands of a newcomer; `.ci/run` carries it out, here it is only parsed
+``<!-- command: NAME -->``  a command that installs something; `.ci/run` carries it out, here it is only parsed
 ``<!-- parse: REASON -->``  needs what is not there; only parsed
+``<!-- needs: MODULE -->``  skipped without it
 ``<!-- output: COMMAND -->`` shows what a command printed
 """
 
@@ -11,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,9 +51,9 @@ def run(command, folder):
 
 def test_every_fence_is_understood():
     assert README.read_text().count("\n```") == 2 * len(BLOCKS)
-    assert {block.marker for block in BLOCKS} <= {None, "command", "parse", "output"}
+    assert {block.marker for block in BLOCKS} <= {None, "command", "parse", "needs", "output"}
     assert {block.language for block in BLOCKS} <= {"bash", "python", "text"}
-    assert [block.text for block in BLOCKS if block.marker == "command"] == ["main job", "tests"]
+    assert [block.text for block in BLOCKS if block.marker == "command"] == ["main job", "tests", "smollm2"]
 
 
 @pytest.mark.slow
@@ -74,5 +76,7 @@ def test_python_blocks(block, tmp_path):
     compile(block.code, "README.md", "exec")
     if block.marker == "parse":
         return
+    if block.marker == "needs" and not find_spec(block.text):
+        pytest.skip(f"{block.text} is not installed")
     done = run([sys.executable, "-c", block.code], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

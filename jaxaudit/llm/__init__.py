@@ -2,6 +2,7 @@
 
 The order of use::
 
+    published = load_pretrained("smollm2")                       # spec, params, tokenizer, template; or without one:
     tokenizer = word_tokenizer(texts, groups=edges)              # or train_bpe, or load_tokenizer
     records = tokenize(tokenizer, questions, answers)            # .examples, .prompts, .prompt_length
     model = decoder(DecoderSpec(tokenizer.vocabulary_size))      # .init_fn, .logits_fn
@@ -21,6 +22,8 @@ from jaxaudit.llm.lora import (
     unmerge,
     untouched_runs,
 )
+from jaxaudit.llm.pretrained import Pretrained, load_pretrained, save_pretrained
+from jaxaudit.llm.sharding import adapter_partition, base_partition
 from jaxaudit.llm.spec import PRESETS, DecoderSpec, RopeScaling
 from jaxaudit.llm.subwords import SubwordTokenizer, load_tokenizer, train_bpe
 from jaxaudit.llm.tokenizing import (
@@ -43,6 +46,7 @@ __all__ = [
     "LoraShared",
     "LoraSpec",
     "Network",
+    "Pretrained",
     "Prompts",
     "RopeScaling",
     "SubwordTokenizer",
@@ -50,8 +54,10 @@ __all__ = [
     "Tokenizer",
     "WordTokenizer",
     "adapter_norm",
+    "adapter_partition",
     "adapters_only",
     "answer_texts",
+    "base_partition",
     "decoder",
     "encode_pair",
     "fine_tuning_loop",
@@ -59,11 +65,13 @@ __all__ = [
     "generate_answers",
     "generate_texts",
     "init_adapters",
+    "load_pretrained",
     "load_tokenizer",
     "lora_model",
     "lora_tuning_loop",
     "lora_unlearner",
     "merge",
+    "save_pretrained",
     "token_model",
     "tokenize",
     "tokenize_alternatives",

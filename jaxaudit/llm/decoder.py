@@ -72,15 +72,18 @@ class Norm(linen.Module):
 
 
 class Projection(linen.Module):
-    """``x W``, plus the adapter's part where there is one in the collection ``lora``."""
+    """``x W``, plus a bias, plus the adapter's part where there is one in the collection ``lora``."""
 
     features: int
     lora: LoraSpec | None
+    biased: bool
 
     @linen.compact
     def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
         kernel = self.param("kernel", linen.initializers.lecun_normal(), (x.shape[-1], self.features))
         y = x @ kernel.astype(x.dtype)
+        if self.biased:
+            y = y + self.param("bias", linen.initializers.zeros, (self.features,)).astype(x.dtype)
         if self.lora is None or not self.has_variable("lora", "a"):
             return y
         a: Array = self.get_variable("lora", "a").astype(x.dtype)
@@ -112,7 +115,8 @@ class Layer(linen.Module):
         return Norm(self.spec.norm_epsilon, self.spec.norm_offset, name=name)
 
     def _project(self, name: str, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        return Projection(self.spec.projections[name][1], self.lora, name=name)(x)
+        outputs, biased = self.spec.projections[name][1], name in self.spec.biased
+        return Projection(outputs, self.lora, biased, name=name)(x)
 
     def _attend(self, x: Float[Array, "examples tokens width"], cache: Cache | None, context: Context) -> Any:
         def heads(name: str) -> Float[Array, "examples tokens heads size"]:
@@ -243,7 +247,7 @@ def decoder(spec: DecoderSpec, lora: LoraSpec | None = None) -> Decoder:
     ``params`` is ``{"embedding": (vocabulary, width), "layers": {...}, "norm": {"weight": (width,)}, "head": (width,
     vocabulary)}``; the last only if the head is not tied. Arrays under ``layers`` have the layers as first axis:
     ``attention_norm`` and ``mlp_norm`` with ``weight``, and ``q, k, v, o, gate, up, down`` with ``kernel`` (layers,
-    inputs, outputs).
+    inputs, outputs) and, where the spec says so, ``bias`` (layers, outputs).
 
     Parameters
     ----------

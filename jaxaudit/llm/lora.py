@@ -133,7 +133,8 @@ def _shifted(params: Params, adapters: Params, scale: float) -> Params:
     layers = dict(params["layers"])
     for name, product in _products(adapters, scale).items():
         kernel = layers[name]["kernel"]
-        layers[name] = {"kernel": (kernel.astype(jnp.float32) + product).astype(kernel.dtype)}
+        shifted = (kernel.astype(jnp.float32) + product).astype(kernel.dtype)
+        layers[name] = {**layers[name], "kernel": shifted}
     return {**params, "layers": layers}
 
 

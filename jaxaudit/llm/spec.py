@@ -92,6 +92,8 @@ class DecoderSpec:
         Base of the rotary frequencies.
     rope_scaling
         ``None``, or see `RopeScaling`.
+    biased
+        Names of the matrices whose products get a bias added, among ``q, k, v, o, gate, up, down``.
     sliding_window
         How many tokens back, itself included, a token sees (Mistral 7B v0.1: 4096). ``None``: all.
     compute_dtype
@@ -127,6 +129,7 @@ class DecoderSpec:
     tied_head: bool = True
     rope_theta: float = 10_000.0
     rope_scaling: RopeScaling | None = None
+    biased: tuple[str, ...] = ()
     sliding_window: int | None = None
     compute_dtype: ComputeDtype = "float32"
     remat: bool = False
@@ -141,6 +144,9 @@ class DecoderSpec:
             raise InputError(f"head_dim must be even, got {self.head_size}")
         check_choice("activation", self.activation, get_args(Activation))
         check_positive(norm_epsilon=self.norm_epsilon, rope_theta=self.rope_theta)
+        object.__setattr__(self, "biased", tuple(self.biased))
+        for name in self.biased:
+            check_choice("biased", name, list(self.projections))
         if self.sliding_window is not None:
             check_integer("sliding_window", self.sliding_window, low=1)
         check_compute_dtype(self.compute_dtype)
@@ -173,6 +179,7 @@ class DecoderSpec:
     def num_params(self) -> int:
         """Number of parameters."""
         layer = 2 * self.width + sum(rows * columns for rows, columns in self.projections.values())
+        layer += sum(self.projections[name][1] for name in self.biased)
         tables = 1 if self.tied_head else 2
         return tables * self.vocabulary_size * self.width + self.num_layers * layer + self.width
 

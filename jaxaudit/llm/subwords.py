@@ -72,20 +72,56 @@ def train_bpe(texts: Sequence[str], vocabulary_size: int = 512) -> SubwordTokeni
     if not texts:
         raise InputError("texts must hold at least one text, got none")
     package = _package()
-    pre, decoders = package.pre_tokenizers, package.decoders
-    inner = package.Tokenizer(package.models.BPE())
-    inner.pre_tokenizer = pre.Sequence(
-        [pre.Digits(individual_digits=True), pre.ByteLevel(add_prefix_space=False)]
-    )
-    inner.decoder = decoders.ByteLevel()
+    inner = _byte_level(package.models.BPE(), split_digits=True)
     trainer = package.trainers.BpeTrainer(
         vocab_size=vocabulary_size,
         special_tokens=[_PAD, _EOS],
-        initial_alphabet=pre.ByteLevel.alphabet(),
+        initial_alphabet=package.pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     inner.train_from_iterator(list(texts), trainer)
     return SubwordTokenizer(inner, eos=inner.token_to_id(_EOS), pad=inner.token_to_id(_PAD))
+
+
+def byte_level_bpe(
+    tokens: Sequence[str], merges: Sequence[tuple[str, str]], special: Sequence[str], *, split_digits: bool
+) -> Any:
+    """A ``tokenizers.Tokenizer`` of known tokens: bytes are merged within words, as GPT-2's.
+
+    Parameters
+    ----------
+    tokens
+        By number, in the alphabet that GPT-2 has for bytes.
+    merges
+        Pairs of tokens, first to last.
+    special
+        Tokens that are found in a text as they stand, before anything else, and left out by decoding.
+    split_digits
+        Whether digits are words of their own.
+
+    Raises
+    ------
+    InputError
+        A merge of what is no token, or ``tokenizers`` is not installed.
+    """
+    package = _package()
+    numbers = {token: number for number, token in enumerate(tokens)}
+    try:
+        inner = _byte_level(package.models.BPE(numbers, list(merges)), split_digits=split_digits)
+    except Exception as error:  # the package raises plain exceptions
+        raise InputError(f"merges must be of tokens, got others: {error}") from error
+    inner.add_special_tokens(list(special))
+    return inner
+
+
+def _byte_level(model: Any, split_digits: bool) -> Any:
+    package = _package()
+    pre = package.pre_tokenizers
+    words = pre.ByteLevel(add_prefix_space=False)
+    inner = package.Tokenizer(model)
+    inner.pre_tokenizer = pre.Sequence([pre.Digits(individual_digits=True), words]) if split_digits else words
+    inner.decoder = package.decoders.ByteLevel()
+    return inner
 
 
 def load_tokenizer(
@@ -99,7 +135,7 @@ def load_tokenizer(
         A ``tokenizer.json``, or the folder that holds it and perhaps a ``tokenizer_config.json``.
     eos, pad, bos
         Special tokens by their text; ``None``: what the configuration says. Without a padding token, rows are filled up
-        with ``eos``; without ``bos``, prompts begin with none.
+        with ``eos``. Without ``bos``, or where the model's own prompts have none, prompts begin with none.
 
     Raises
     ------
@@ -114,10 +150,14 @@ def load_tokenizer(
         inner = package.Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises plain exceptions
         raise InputError(f"{path} is not a tokenizer.json: {error}") from error
-    config = _configuration(path.parent)
+    inner.no_truncation()  # settings of whoever saved it, of which nobody here would know
+    inner.no_padding()
+    config = special_tokens(path.parent)
     names = {"eos": eos or config.get("eos"), "pad": pad or config.get("pad")}
-    names["bos"] = bos or (config.get("bos") if config.get("add_bos", True) else None)
+    names["bos"] = bos or config.get("bos")
     ids = {name: _number(inner, name, text) for name, text in names.items()}
+    if bos is None and not _adds_bos(inner, ids["bos"], config):
+        ids["bos"] = None
     if ids["eos"] is None:
         raise InputError(
             f"eos must be the text of the token that ends an answer, as {path.parent} names none"
@@ -126,9 +166,17 @@ def load_tokenizer(
     return SubwordTokenizer(inner, eos=ids["eos"], pad=pad_id, bos=ids["bos"])
 
 
-def _configuration(folder: Path) -> dict[str, Any]:
-    """Special tokens of ``tokenizer_config.json``, by short name."""
-    file = folder / "tokenizer_config.json"
+def special_tokens(folder: str | Path) -> dict[str, Any]:
+    """What a folder's ``tokenizer_config.json`` says: texts of ``eos``, ``pad`` and ``bos``, and ``add_bos``.
+
+    Without the file, nothing.
+
+    Raises
+    ------
+    InputError
+        If the file is not JSON.
+    """
+    file = Path(folder) / "tokenizer_config.json"
     if not file.is_file():
         return {}
     try:
@@ -140,7 +188,13 @@ def _configuration(folder: Path) -> dict[str, Any]:
         return token.get("content") if isinstance(token, dict) else token
 
     names = {name: text(content.get(f"{name}_token")) for name in ("eos", "pad", "bos")}
-    return {**names, "add_bos": content.get("add_bos_token", True)}
+    return {**names, "add_bos": content.get("add_bos_token")}
+
+
+def _adds_bos(inner: Any, bos: int | None, config: dict[str, Any]) -> bool:
+    """Whether prompts begin with the token: as the configuration says, or else as the tokenizer by itself does."""
+    stated = config.get("add_bos")
+    return bool(stated) if stated is not None else inner.encode("").ids[:1] == [bos]
 
 
 def _number(inner: Any, name: str, text: str | None) -> int | None:

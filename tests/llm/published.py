@@ -16,5 +16,5 @@ def write_llama_tokenizer(folder):
         texts, trainers.BpeTrainer(vocab_size=200, special_tokens=special, show_progress=False)
     )
     inner.save(str(folder / "tokenizer.json"))
-    config = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": None}
+    config = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": None, "add_bos_token": True}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))

@@ -22,7 +22,8 @@ def random_params(spec, seed=0):
         if names[-1] == "weight":
             values = rng.normal(0.0 if spec.norm_offset else 1.0, 0.2, leaf.shape)
         else:
-            values = rng.normal(0, 1 / math.sqrt(leaf.shape[-2]), leaf.shape)
+            scale = 1.0 if names[-1] == "bias" else 1 / math.sqrt(leaf.shape[-2])
+            values = rng.normal(0, scale, leaf.shape)
         return jnp.asarray(values, jnp.float32)
 
     return jax.tree_util.tree_map_with_path(draw, shapes)
@@ -102,6 +103,8 @@ def reference_logits(spec, params, ids, adapters=None, lora: LoraSpec | None = N
 
     def project(name, layer, x):
         y = x @ params["layers"][name]["kernel"][layer]
+        if name in spec.biased:
+            y = y + params["layers"][name]["bias"][layer]
         if adapters is not None and name in adapters["layers"]:
             one = adapters["layers"][name]
             y = y + lora.alpha / lora.rank * (x @ one["a"][layer] @ one["b"][layer])

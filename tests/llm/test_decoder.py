@@ -25,6 +25,8 @@ SWITCHES = {
         "rope_theta": 100.0,
         "rope_scaling": RopeScaling("llama3", 8.0, 1.0, 4.0, original_length=64),
     },
+    "attention bias": {"biased": ("q", "k", "v", "o"), "num_kv_heads": 1},
+    "mlp bias": {"biased": ("gate", "up", "down")},
     "sliding window": {"sliding_window": 3},
     "remat": {"remat": True},
     "gemma": {
@@ -58,7 +60,13 @@ def test_every_switch_matters(switch):
     """Else its test above would show nothing."""
     changes = SWITCHES[switch]
     spec = small_spec(**changes)
-    values = {"rope_scaling": None, "sliding_window": None, "rope_theta": 1e4, "tied_head": True}
+    values = {
+        "rope_scaling": None,
+        "sliding_window": None,
+        "rope_theta": 1e4,
+        "tied_head": True,
+        "biased": (),
+    }
     neutral = {name: value for name, value in values.items() if name in changes}
     neutral |= {
         name: small_spec().__dict__[name] for name in changes if name in ("activation", "norm_offset")

@@ -18,7 +18,7 @@ from jaxaudit.llm.lora import PROJECTIONS, check_adapters
 from jaxaudit.unlearn.preference import Tokens
 from tests.llm.reference import logits_fn, random_adapters, random_params, small_spec
 
-SPEC = small_spec(num_kv_heads=1, head_dim=8)
+SPEC = small_spec(num_kv_heads=1, head_dim=8, biased=("q",))
 IDS = np.random.default_rng(0).integers(0, 11, (2, 7))
 TOKENS = Tokens(jnp.asarray(IDS), jnp.zeros(IDS.shape), jnp.ones(IDS.shape))
 

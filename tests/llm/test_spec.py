@@ -25,6 +25,7 @@ def test_published_models_have_as_many_parameters(spec, published):
         PRESETS["tiny"](215),
         PRESETS["small"](215),
         DecoderSpec(9, 12, 2, 6, 7, num_kv_heads=2, head_dim=4, tied_head=False),
+        DecoderSpec(9, 12, 2, 6, 7, num_kv_heads=2, biased=("q", "k", "o", "down")),
     ],
 )
 def test_count_is_that_of_the_arrays(spec):
@@ -44,6 +45,7 @@ def test_count_is_that_of_the_arrays(spec):
         ({"activation": "gelu"}, "activation must be one of silu, gelu_tanh, got 'gelu'"),
         ({"rope_theta": 0}, "rope_theta must be positive, got 0"),
         ({"norm_epsilon": 0.0}, "norm_epsilon must be positive, got 0.0"),
+        ({"biased": ("q", "x")}, "biased must be one of q, k, v, o, gate, up, down, got 'x'"),
         ({"sliding_window": 0}, "sliding_window must be an integer of at least 1, got 0"),
         ({"compute_dtype": "float16"}, "compute_dtype must be one of .*, got 'float16'"),
     ],
