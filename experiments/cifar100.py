@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import cifar100_cost
 import cifar100_page
 from cifar100_jobs import JobKey, Lab
-from cifar100_page import Page
+from cifar100_page import Origin, Page
 from cifar100_presets import HERE, Preset, make_preset
 from command_line import carry_out
 
@@ -32,8 +32,8 @@ class Options:
     seeds: tuple[int, ...] | None = None
     """Seeds to take the spread over. Default: those of the preset."""
     reference: tuple[str, ...] = ()
-    """Deviations of the reference code to follow: peak-rate, noisy-decay, noisy-epochs, hessian-damping or
-    rewind-delta."""
+    """Deviations of the reference code to follow: peak-rate, noisy-decay, noisy-epochs, hessian-damping,
+    rewind-delta, statistics or frozen-crops."""
     dry_run: bool = False
     """Only print what would be done and what it would cost here."""
     quiet: bool = False
@@ -54,6 +54,34 @@ class Options:
         """Where pages go."""
         return self.out or (None if self.preset == "smoke" else HERE / "results")
 
+    def stem(self, images: str) -> str:
+        """Name of the files of a page: the preset, and whatever differs from it, so that nothing is overwritten.
+
+        Examples
+        --------
+        >>> Options().stem("cifar100"), Options(seeds=(4, 5), reference=("peak-rate",)).stem("digits")
+        ('cpu', 'cpu-digits-peak-rate-seeds-4-5')
+        """
+        data = () if images == "cifar100" else (images,)
+        seeds = () if self.seeds is None else ("seeds", *map(str, self.seeds))
+        return "-".join((self.preset, *data, *self.reference, *seeds))
+
+    def arguments(self, images: str) -> str:
+        """What to type to get the same page; a path is not shown.
+
+        Examples
+        --------
+        >>> Options(seeds=(4, 5), data="digits").arguments("digits")
+        '--preset cpu --data digits --seeds 4 5'
+        >>> Options(data="somewhere/photos.npz").arguments("photos")
+        '--preset cpu --data PATH'
+        """
+        source = images if images in ("digits", "cifar100") else "PATH"
+        parts = ["--preset", self.preset, "--data", source]
+        parts += ["--reference", *self.reference] if self.reference else []
+        parts += ["--seeds", *map(str, self.seeds)] if self.seeds else []
+        return " ".join(parts)
+
 
 class Script(NamedTuple):
     """One table or figure."""
@@ -72,34 +100,43 @@ def run(
     scripts: Sequence[Script],
     description: str,
     argv: Sequence[str] | None = None,
-    summarise: Callable[[Sequence[Page], Preset], str] | None = None,
+    summarise: Callable[[Sequence[Page], Lab, str], str] | None = None,
 ) -> int:
     """Carry out some scripts, one after the other, on one set of audits; then write a summary of their pages."""
 
     def show(options: Options) -> None:
         preset = make_preset(options.preset, options.reference, options.seeds)
+        keys = tuple(dict.fromkeys(key for script in scripts for key in script.keys(preset)))
         if options.dry_run:
-            keys = dict.fromkeys(key for script in scripts for key in script.keys(preset))
-            print(cifar100_cost.estimate(preset, options.source, tuple(keys)))
+            print(cifar100_cost.estimate(preset, options.source, keys))
             return
         lab = Lab(preset, options.source, options.shelf, default_reporter(options.quiet))
-        pages = [_show(script.build(lab), lab, options) for script in scripts]
+        for key in keys:
+            lab.audit(key)
+        pages = [_show(script, lab, options) for script in scripts]
         if summarise is not None and options.folder is not None:
-            target = options.folder / "cifar100" / f"{preset.name}.md"
+            stem = options.stem(lab.images.name)
+            target = options.folder / "cifar100" / f"{stem}.md"
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(summarise(pages, preset))
+            target.write_text(summarise(pages, lab, stem))
             print(f"written: {target}")
 
     return carry_out(Options, description, argv, show)
 
 
-def _show(page: Page, lab: Lab, options: Options) -> Page:
+def _show(script: Script, lab: Lab, options: Options) -> Page:
     """Print the page, and write it; returns it."""
+    page = script.build(lab)
+    page = replace(page, title=f"{page.title} ({lab.data_name})")
     print(cifar100_page.text_table(page))
     if options.folder is None:
         return page
-    command = f"python experiments/{page.script} --preset {options.preset} --data {options.source}"
-    data = {"name": lab.images.name, "description": lab.images.description}
-    for path in cifar100_page.save(options.folder, page, command, lab.preset, data):
+    origin = Origin(
+        command=f"python experiments/{page.script} {options.arguments(lab.images.name)}",
+        stem=options.stem(lab.images.name),
+        data={"name": lab.images.name, "description": lab.images.description},
+        seconds={str(key): lab.seconds.get(key) for key in script.keys(lab.preset)},
+    )
+    for path in cifar100_page.save(options.folder, page, origin, lab.preset):
         print(f"written: {path}")
     return page

@@ -12,11 +12,12 @@ from jaxaudit.report import AuditReport, MethodResult
 from jaxaudit.scored import ScoredRuns
 
 Score = Literal["logit", "loss"]
-Printed = float | None
+PaperValue = float | None
+"""``None``: the paper prints none."""
 
 
 class Spread(NamedTuple):
-    """A number over the seeds, in their order."""
+    """A number over the seeds, in their order; empty if it could not be measured."""
 
     values: tuple[float, ...]
 
@@ -33,7 +34,15 @@ class Spread(NamedTuple):
         return max(self.values)
 
     def text(self, digits: int = 2) -> str:
-        """Mean, and in brackets the smallest and the largest, if they differ."""
+        """Mean, and in brackets the smallest and the largest, if they differ.
+
+        Examples
+        --------
+        >>> Spread((1.0, 2.0)).text(), Spread((1.0,)).text(), Spread(()).text()
+        ('1.50 [1.00, 2.00]', '1.00', 'failed')
+        """
+        if not self.values:
+            return "failed"
         low, mean, high = (f"{value:.{digits}f}" for value in (self.low, self.mean, self.high))
         return mean if low == high else f"{mean} [{low}, {high}]"
 
@@ -44,15 +53,15 @@ class Cell:
 
     labels: dict[str, Any]
     """What tells it from other cells of its table."""
-    printed: Printed
-    """The paper's value, at its own scale; ``None``: it prints none."""
+    printed: PaperValue
+    """The paper's value, at its own scale."""
     theorem: Spread
     """Theorem 4.2 of the paper, on our runs."""
     direct: Spread
     ceiling: float
     """Largest direct bound that the design could have shown."""
     accuracies: tuple[Spread, Spread, Spread]
-    """On retained, forgotten and test images."""
+    """On retained, forgotten and test images; of the seeds where not all audited runs failed."""
     notes: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
@@ -68,15 +77,33 @@ class Cell:
         }
 
     @property
-    def accuracy_text(self) -> str:
+    def printed_text(self) -> str:
+        """The paper's value, or nothing."""
+        return "" if self.printed is None else f"{self.printed:g}"
+
+    @property
+    def accuracies_text(self) -> str:
         """Retained, forgotten, test."""
-        return " / ".join(f"{one.mean:.2f}" for one in self.accuracies)
+        return accuracies_text([one.mean for one in self.accuracies if one.values])
+
+
+def accuracies_text(values: Sequence[float] | None) -> str:
+    """Accuracies on retained, forgotten and test images; nothing for ``None``.
+
+    Examples
+    --------
+    >>> accuracies_text([0.9, 0.5, 0.25]), accuracies_text([]), accuracies_text(None)
+    ('0.90 / 0.50 / 0.25', 'failed', '')
+    """
+    if values is None:
+        return ""
+    return " / ".join(f"{value:.2f}" for value in values) or "failed"
 
 
 def measure(
     results: Sequence[MethodResult],
     labels: dict[str, Any],
-    printed: Printed = None,
+    printed: PaperValue = None,
     *,
     num_guesses: int | None = None,
     statistic: Statistic = "mean",
@@ -100,9 +127,9 @@ def measure(
         design = _design(result, num_guesses, statistic)
         runs = (scored_as(result.calibration, score), scored_as(result.audited, score))
         analyses.append(analyse(design, *runs))
-    notes = {note for result in results for note in result.notes}
-    accuracies = zip(*(result.accuracies or (0.0, 0.0, 0.0) for result in results))
-    retain, forget, test = (Spread(values) for values in accuracies)
+    notes = {note for one in (*results, *analyses) for note in one.notes}
+    worked = [result.accuracies for result in results if result.accuracies is not None]
+    retain, forget, test = (Spread(tuple(one[part] for one in worked)) for part in range(3))
     return Cell(
         labels,
         printed,

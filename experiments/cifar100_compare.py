@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 PAPER_RECORDS = (200, 1000, 2000, 3000, 4000)
 """The paper's r in Tables 3 and 4, of 4,500."""
-Looked = dict[tuple[str, str, int, str], Cell]
+NO_PEAK = "guesses far from the ends are still right often enough, or the bound is 0 at every r"
+"""Why there may be no inverted U."""
+CellsByLook = dict[tuple[str, str, int, str], Cell]
 """Cells by method, split, r and variant."""
 
 
@@ -25,16 +27,16 @@ def keys(preset: Preset) -> list[JobKey]:
 
 def methods(preset: Preset) -> list[str]:
     """Names of the methods of both tables."""
-    return ["ascent", *(f"ida-{q}" for q in preset.interleaving.descents)]
+    return ["ascent", *preset.interleaved_names]
 
 
 def compare(
     lab: Lab, table: Literal["3", "4"], option: Literal["score", "statistic"], variants: Sequence[str]
-) -> Looked:
+) -> CellsByLook:
     """Every cell of the table: the same runs, another r or another variant."""
     preset = lab.preset
     printed = cifar100_paper.looks(table)
-    cells: Looked = {}
+    cells: CellsByLook = {}
     for split in SPLITS:
         reports = [lab.audit(heuristic_key(preset, split, seed)) for seed in preset.seeds]
         for method in methods(preset):
@@ -53,7 +55,7 @@ def compare(
     return cells
 
 
-def section(preset: Preset, cells: Looked, variants: tuple[str, str]) -> Section:
+def section(preset: Preset, cells: CellsByLook, variants: tuple[str, str]) -> Section:
     """Both variants side by side: the paper's, Theorem 4.2, direct."""
     rows = []
     for (method, split, records, variant), first in cells.items():
@@ -65,7 +67,7 @@ def section(preset: Preset, cells: Looked, variants: tuple[str, str]) -> Section
                 method,
                 split,
                 f"{first.labels['r']} ({records})",
-                *("" if cell.printed is None else f"{cell.printed:.2f}" for cell in pair),
+                *(cell.printed_text for cell in pair),
                 *(cell.theorem.text(1) for cell in pair),
                 *(cell.direct.text(1) for cell in pair),
             ]
@@ -77,11 +79,11 @@ def section(preset: Preset, cells: Looked, variants: tuple[str, str]) -> Section
         "r (paper's r)",
         *(f"{source}, {name}" for source in sources for name in variants),
     )
-    m = preset.num_candidates // preset.group_sizes[0]
+    m = preset.num_groups(preset.group_sizes[0])
     return Section(f"Lower bounds on epsilon, m = {m} (paper: 4,500)", header, rows)
 
 
-def series(cells: Looked, variant: str) -> dict[str, list[Cell]]:
+def series(cells: CellsByLook, variant: str) -> dict[str, list[Cell]]:
     """Cells of a variant in the order of r, by method and split."""
     lines: dict[str, list[Cell]] = {}
     for (method, split, _, own), cell in cells.items():
@@ -90,7 +92,7 @@ def series(cells: Looked, variant: str) -> dict[str, list[Cell]]:
     return lines
 
 
-def pairs(cells: Looked, variants: tuple[str, str]) -> dict[str, tuple[float, float]]:
+def pairs(cells: CellsByLook, variants: tuple[str, str]) -> dict[str, tuple[float, float]]:
     """Mean direct bounds of both variants, by cell."""
     first, second = (series(cells, variant) for variant in variants)
     return {
@@ -100,7 +102,7 @@ def pairs(cells: Looked, variants: tuple[str, str]) -> dict[str, tuple[float, fl
     }
 
 
-def draw(panels: "Sequence[Axes]", cells: Looked, variants: tuple[str, str]) -> None:
+def draw(panels: "Sequence[Axes]", cells: CellsByLook, variants: tuple[str, str]) -> None:
     """One panel per split, one colour per method, the second variant dashed."""
     lines: Mapping[str, Mapping[str, Sequence[Cell]]] = {name: series(cells, name) for name in variants}
     for axes, split in zip(panels, SPLITS):

@@ -26,8 +26,10 @@ from jaxaudit.unlearn import as_stages
 
 _DIGITS = (8, 8, 1), 10
 _CIFAR100 = (32, 32, 3), 100
-_SHARE = 0.1
-"""Share of the matrix-product peak that a training of small networks reached on 2 CPU cores."""
+_GRADIENT = 3
+"""Cost of a gradient, in evaluations."""
+_SHARE = 0.25
+"""Share of the matrix-product peak that training and evaluating small networks reached on 2 CPU cores."""
 
 
 class _Cost(NamedTuple):
@@ -46,6 +48,8 @@ class _Sizes(NamedTuple):
 
     model: Model
     num_retain: int
+    num_evaluated: int
+    """Images that every look reads."""
     shape: tuple[int, int, int]
 
 
@@ -89,8 +93,9 @@ def _sizes(preset: Preset, source: str) -> _Sizes:
     (height, width, channels), num_classes = _DIGITS if source == "digits" else _CIFAR100
     size = preset.image_size
     shape = (height, width, channels) if size is None else (size, size, channels)
-    model = network(preset, shape, preset.num_classes or num_classes)
-    return _Sizes(model, (preset.num_train or 50_000) - preset.num_candidates, shape)
+    model = network(preset, shape, min(preset.num_classes or num_classes, num_classes))
+    num_train, num_test = preset.num_train or 50_000, preset.num_test or 10_000
+    return _Sizes(model, num_train - preset.num_candidates, num_train + num_test, shape)
 
 
 def _of_one_update(preset: Preset, sizes: _Sizes) -> tuple[float, int]:
@@ -131,9 +136,9 @@ def _cost(preset: Preset, key: JobKey, sizes: _Sizes, known: set[object]) -> _Co
             known.add(name)
             trainings += distinct
             gradients += distinct * own_updates * batch_size
-    gradients += sum(
-        (1 if recipe.same_for_all else runs) * as_stages(recipe.method).cost for recipe in recipes.values()
-    )
+    for recipe in recipes.values():
+        gradients += (1 if recipe.same_for_all else runs) * as_stages(recipe.method).cost
+        gradients += runs * len({*recipe.record_at, None}) * sizes.num_evaluated / _GRADIENT
     return _Cost(runs, trainings, updates, gradients)
 
 

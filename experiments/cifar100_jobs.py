@@ -4,36 +4,45 @@ Every script asks for the audits that it reads. The first one to ask does the wo
 store; base training is shared by all methods, and by all audits with the same data and sign vectors.
 """
 
+import time
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from cifar100_noise import noise_ladder
+import jax
+import numpy as np
+from cifar100_methods import METHODS, Problem
 from cifar100_presets import MAIN_RECORDS, Preset
 
 from jaxaudit.audit import run_audit
-from jaxaudit.data import AuditData
+from jaxaudit.data import AuditData, Examples
 from jaxaudit.data.image_split import Split, image_audit_data
-from jaxaudit.data.images import ImageSet, load_images, shrink, subset
+from jaxaudit.data.images import (
+    CIFAR10_MEAN,
+    CIFAR10_STD,
+    ImageSet,
+    frozen_augmentation,
+    load_images,
+    shrink,
+    subset,
+)
 from jaxaudit.design import AuditDesign
+from jaxaudit.errors import InputError
+from jaxaudit.keys import stream_key
 from jaxaudit.models import Model, mlp, tinynet
 from jaxaudit.pipeline import fastest_model
 from jaxaudit.progress import Reporter
 from jaxaudit.report import AuditReport
 from jaxaudit.signs import num_sign_vectors
-from jaxaudit.train import LossFn, SgdSpec, cross_entropy_loss, num_batches
-from jaxaudit.unlearn import Recipe, exact_retraining, no_unlearning, retain_finetune, then
-from jaxaudit.unlearn.ascent import gradient_ascent
-from jaxaudit.unlearn.base import Certificate, Stages, Unlearner, as_stages
-from jaxaudit.unlearn.clipping import ClippingSpec, model_clipping, uncertified_clipping
-from jaxaudit.unlearn.hessian import hessian_unlearning
-from jaxaudit.unlearn.interleaved import interleaved_descent_ascent
-from jaxaudit.unlearn.rewind import rewind_sigma, rewind_to_delete
+from jaxaudit.store import fingerprint, read_piece, write_piece
+from jaxaudit.train import cross_entropy_loss
+from jaxaudit.unlearn import Recipe, as_stages
+from jaxaudit.unlearn.rewind import RewindSpec, estimate_gradient_norm, estimate_smoothness
 
 Kind = Literal["heuristic", "group size", "clipping", "uncertified", "pairwise", "rewind"]
 SPLITS: tuple[Split, ...] = ("uniform", "adversarial")
-_HEURISTIC = Certificate.none("a heuristic: nothing is proved about it")
+_ESTIMATE_ON = 1_000
+"""Images that L and G of rewind-to-delete are estimated on, one gradient of each."""
 
 
 class JobKey(NamedTuple):
@@ -52,11 +61,12 @@ class Job(NamedTuple):
     """One audit before it is carried out."""
 
     key: JobKey
+    preset: Preset
+    """That of the lab; in the audits of rewind-to-delete with their own estimates of L and G."""
     data: AuditData
     model: Model
     methods: dict[str, Recipe]
     design: AuditDesign
-    training: SgdSpec
 
 
 class Lab:
@@ -80,6 +90,8 @@ class Lab:
         self.store = store
         self.reporter = reporter
         self._reports: dict[JobKey, AuditReport] = {}
+        self.seconds: dict[JobKey, float] = {}
+        """Wall time of the audits so far; of those in the store, that of carrying them out, where it is known."""
 
     def job(self, key: JobKey) -> Job:
         """What an audit consists of."""
@@ -92,12 +104,15 @@ class Lab:
             seed=key.seed,
         )
         model = self._model(data)
+        if key.kind == "rewind":
+            preset = replace(preset, rewind=_estimated(preset.rewind, key.seed, model, data))
         methods = methods_of(preset, key, model, data.num_retain)
-        return Job(key, data, model, methods, design_of(preset, key), preset.training)
+        return Job(key, preset, data, model, methods, design_of(preset, key))
 
     def audit(self, key: JobKey) -> AuditReport:
         """The result of an audit; carried out if it is not in the store."""
         if key not in self._reports:
+            began = time.perf_counter()
             job = self.job(key)
             self.reporter.say(f"{key}: {job.data.num_groups} groups, {len(job.methods)} methods")
             self._reports[key] = run_audit(
@@ -105,18 +120,52 @@ class Lab:
                 job.model,
                 job.methods,
                 job.design,
-                training=job.training,
+                training=job.preset.training,
                 seed=key.seed,
                 store=self.store,
                 reporter=self.reporter,
             )
+            seconds = self._remember(job, time.perf_counter() - began)
+            if seconds is not None:
+                self.seconds[key] = round(seconds, 1)
         return self._reports[key]
+
+    @property
+    def data_name(self) -> str:
+        """As a reader knows it."""
+        return "CIFAR-100" if self.images.name == "cifar100" else self.images.name
+
+    def _remember(self, job: Job, seconds: float) -> float | None:
+        """Wall time of an audit: what the store knows, and this call too if it did some of the work."""
+        if self.store is None:
+            return seconds
+        costs = {name: as_stages(recipe.method).cost for name, recipe in job.methods.items()}
+        about = [job.data.fingerprint, str(job.key), repr(job.design), job.model.description, costs]
+        name = f"seconds/{fingerprint([*about, repr(job.preset.training)])[:32]}"
+        kept = read_piece(self.store, name, self.reporter.say)
+        before = None if kept is None else kept.note["seconds"]
+        if all(result.seconds is None for result in self._reports[job.key].methods):
+            return before
+        total = seconds + (before or 0.0)
+        write_piece(self.store, name, (), {"seconds": total})
+        return total
 
     def _model(self, data: AuditData) -> Model:
         preset = self.preset
         model = network(preset, data.retain.x.shape[1:], data.num_classes)
         num_runs = preset.num_calibration_runs + preset.num_audit_runs
         return fastest_model(model, data, preset.training, num_runs, store=self.store, reporter=self.reporter)
+
+
+def _estimated(spec: RewindSpec, seed: int, model: Model, data: AuditData) -> RewindSpec:
+    """L and G at x0, on retained images only, so that they say nothing about what is forgotten."""
+    loss_fn = cross_entropy_loss(model.logits_fn)
+    initial_params = jax.jit(model.init_fn)(stream_key(seed, "init"))
+    retained = Examples(*(leaf[:_ESTIMATE_ON] for leaf in data.retain))
+    smoothness = estimate_smoothness(jax.random.key(seed), loss_fn, initial_params, retained)
+    norm = estimate_gradient_norm(loss_fn, initial_params, retained)
+    # Rounded, because the last digits of float32 differ between machines.
+    return replace(spec, smoothness=float(f"{smoothness:.2g}"), gradient_bound=float(f"{norm:.2g}"))
 
 
 def network(preset: Preset, shape: tuple[int, ...], num_classes: int) -> Model:
@@ -128,10 +177,17 @@ def network(preset: Preset, shape: tuple[int, ...], num_classes: int) -> Model:
 
 def _images(preset: Preset, source: str) -> ImageSet:
     images = load_images(source)
-    images = subset(
-        images, num_classes=preset.num_classes, num_train=preset.num_train, num_test=preset.num_test
-    )
-    return images if preset.image_size is None else shrink(images, preset.image_size)
+    num_classes = preset.num_classes and min(preset.num_classes, len(images.class_names))
+    images = subset(images, num_classes=num_classes, num_train=preset.num_train, num_test=preset.num_test)
+    if preset.frozen_crops:
+        images = frozen_augmentation(jax.random.key(0), images)
+    if preset.image_size is not None:
+        images = shrink(images, preset.image_size)
+    if not preset.cifar10_statistics:
+        return images
+    if images.train_images.shape[-1] != len(CIFAR10_MEAN):
+        raise InputError(f"override statistics must be for images of 3 channels, got {images.name}")
+    return images._replace(mean=np.array(CIFAR10_MEAN), std=np.array(CIFAR10_STD))
 
 
 def heuristic_key(preset: Preset, split: Split, seed: int) -> JobKey:
@@ -148,7 +204,7 @@ def joint_key(preset: Preset, kind: Kind, split: Split, seed: int) -> JobKey:
 def methods_of(preset: Preset, key: JobKey, model: Model, num_retain: int) -> dict[str, Recipe]:
     """The methods of an audit, for so many retained images."""
     num_forget = preset.num_groups(key.group_size) // 2 * key.group_size
-    return _METHODS[key.kind](_Problem(preset, cross_entropy_loss(model.logits_fn), num_retain, num_forget))
+    return METHODS[key.kind](Problem(preset, cross_entropy_loss(model.logits_fn), num_retain, num_forget))
 
 
 def design_of(preset: Preset, key: JobKey) -> AuditDesign:
@@ -164,182 +220,10 @@ def design_of(preset: Preset, key: JobKey) -> AuditDesign:
             num_audit_runs=preset.num_audit_runs,
         )
     certified = key.kind == "clipping"
+    calibrations = preset.pairwise_calibrations if key.kind == "pairwise" else preset.joint_calibrations
     return AuditDesign(
         **common,
         predictor="joint",
-        num_calibration_runs=preset.joint_calibrations * num_sign_vectors(num_groups),
+        num_calibration_runs=calibrations * num_sign_vectors(num_groups),
         num_audit_runs=preset.certified_audit_runs if certified else preset.figure_audit_runs,
     )
-
-
-class _Problem(NamedTuple):
-    """What the methods of one audit are built for."""
-
-    preset: Preset
-    loss_fn: LossFn
-    num_retain: int
-    num_forget: int
-
-    def finetune(self, num_updates: int) -> Unlearner:
-        return _finetune(self.loss_fn, self.preset.finetune, num_updates)
-
-    def finetune_epochs(self, num_epochs: int) -> Unlearner:
-        return self.finetune(num_epochs * num_batches(self.num_retain, self.preset.finetune.batch_size))
-
-
-@lru_cache(maxsize=16)  # one object for all methods that end with it, so that it is compiled once
-def _finetune(loss_fn: LossFn, spec: SgdSpec, num_updates: int) -> Unlearner:
-    optimizer = spec.optimizer(num_updates)
-    return retain_finetune(loss_fn, optimizer=optimizer, num_updates=num_updates, batch_size=spec.batch_size)
-
-
-def _heuristics(problem: _Problem) -> dict[str, Recipe]:
-    preset = problem.preset
-    interleaved = {
-        f"ida-{q}": Recipe(_interleaved(problem, q), _HEURISTIC) for q in preset.interleaving.descents
-    }
-    return {
-        "none": Recipe(no_unlearning(), Certificate.none("nothing is unlearned")),
-        "retain-finetune": Recipe(problem.finetune_epochs(preset.finetune.epochs), _HEURISTIC),
-        **_ascent(problem),
-        **interleaved,
-        "hessian": _hessian(problem),
-        "retrain": _retrain(problem),
-    }
-
-
-def _ascent(problem: _Problem) -> dict[str, Recipe]:
-    spec = problem.preset.ascent
-    num_updates = spec.num_updates(problem.num_forget)
-    climb = _climb(problem.loss_fn, spec, num_updates)
-    finetune = problem.finetune_epochs(problem.preset.finetune.epochs - spec.epochs)
-    return {"ascent": Recipe(then(climb, finetune), _HEURISTIC)}
-
-
-@lru_cache(maxsize=16)
-def _climb(loss_fn: LossFn, spec: SgdSpec, num_updates: int) -> Unlearner:
-    optimizer = spec.optimizer(num_updates)
-    return gradient_ascent(loss_fn, optimizer=optimizer, num_updates=num_updates, batch_size=spec.batch_size)
-
-
-def _interleaved(problem: _Problem, num_descents: int) -> Stages:
-    settings = problem.preset.interleaving
-    finetune = problem.finetune_epochs(problem.preset.finetune.epochs - settings.sgd.epochs)
-    phase = _interleaved_phase(
-        problem.loss_fn,
-        settings.sgd,
-        settings.forget_weight,
-        num_descents,
-        problem.num_retain,
-        problem.num_forget,
-    )
-    return then(phase, finetune)
-
-
-@lru_cache(maxsize=16)
-def _interleaved_phase(
-    loss_fn: LossFn, sgd: SgdSpec, forget_weight: float, num_descents: int, num_retain: int, num_forget: int
-) -> Unlearner:
-    num_updates = sgd.num_updates(num_retain)
-    return interleaved_descent_ascent(
-        loss_fn,
-        optimizer=sgd.optimizer(num_updates),
-        num_updates=num_updates,
-        num_descents=num_descents,
-        forget_weight=forget_weight,
-        batch_size=sgd.batch_size,
-        num_forget_batches=num_batches(num_forget, sgd.batch_size),
-    )
-
-
-def _hessian(problem: _Problem) -> Recipe:
-    """One Newton step, then noise that is added little by little, so that one run shows every amount of it."""
-    preset = problem.preset
-    step = hessian_unlearning(
-        problem.loss_fn, num_retain=problem.num_retain, num_forget=problem.num_forget, spec=preset.hessian
-    )
-    return _with_noise(
-        step, preset.hessian_sigmas, Recipe(step, _HEURISTIC, training=preset.hessian_training)
-    )
-
-
-def _with_noise(before: Stages, sigmas: tuple[float, ...], recipe: Recipe) -> Recipe:
-    """The method with several amounts of noise, each of them looked at."""
-    return recipe._replace(
-        method=then(before, noise_ladder(sigmas)), record_at=noise_looks(before, len(sigmas))[:-1]
-    )
-
-
-def noise_looks(before: Stages, count: int) -> tuple[int, ...]:
-    """Update numbers after each of so many noises; the last is the method's end."""
-    first = sum(stage.num_updates for stage in before.stages)
-    return tuple(first + index for index in range(1, count + 1))
-
-
-def _retrain(problem: _Problem) -> Recipe:
-    training = problem.preset.training
-    num_updates = training.num_updates(problem.num_retain)
-    retraining = exact_retraining(
-        problem.loss_fn,
-        optimizer=training.optimizer(num_updates),
-        num_updates=num_updates,
-        batch_size=training.batch_size,
-    )
-    return Recipe(retraining, Certificate(0.0, 0.0, "by definition"), same_for_all=True)
-
-
-def _clipping(problem: _Problem) -> dict[str, Recipe]:
-    return {
-        f"clipping-{row}": _one_clipping(problem, spec) for row, spec in enumerate(problem.preset.clipping, 1)
-    }
-
-
-def _one_clipping(problem: _Problem, spec: ClippingSpec) -> Recipe:
-    """Noisy steps, looked at after the first; then fine-tuning with what is left of the budget."""
-    noisy = as_stages(model_clipping(problem.loss_fn, spec=spec).method).stages[0].num_updates
-    spec_left = replace(problem.preset.finetune, epochs=problem.preset.clipping_epochs)
-    left = spec_left.num_updates(problem.num_retain) - noisy
-    finetune = problem.finetune(left) if left > 0 else None
-    return model_clipping(problem.loss_fn, spec=spec, finetune=finetune)._replace(record_at=(1,))
-
-
-def _uncertified(problem: _Problem) -> dict[str, Recipe]:
-    preset = problem.preset
-    recipe = uncertified_clipping(
-        problem.loss_fn,
-        num_retain=problem.num_retain,
-        finetune=problem.finetune_epochs(preset.finetune.epochs - preset.uncertified_epochs),
-        spec=preset.uncertified,
-        num_epochs=preset.uncertified_epochs,
-        record_at=preset.uncertified_looks,
-    )
-    return {"uncertified": recipe}
-
-
-def _rewind(problem: _Problem) -> dict[str, Recipe]:
-    """Rewind once, then noise that is added little by little: every certified epsilon from one run."""
-    preset = problem.preset
-    recipe = rewind_to_delete(
-        problem.loss_fn, num_retain=problem.num_retain, num_forget=problem.num_forget, spec=preset.rewind
-    )
-    before = Stages(as_stages(recipe.method).stages[:-1])
-    sigmas = rewind_sigmas(preset, problem.num_retain, problem.num_forget)
-    certificate = Certificate.none("G and L are estimates; nominally certified, see the page")
-    return {"rewind": _with_noise(before, sigmas, recipe._replace(certificate=certificate))}
-
-
-def rewind_sigmas(preset: Preset, num_retain: int, num_forget: int) -> tuple[float, ...]:
-    """Noise of rewind-to-delete at every certified epsilon, increasing: the largest epsilon comes first."""
-    sizes = {"num_members": num_retain + num_forget, "num_forget": num_forget}
-    specs = [replace(preset.rewind, epsilon=epsilon) for epsilon in reversed(preset.rewind_epsilons)]
-    return tuple(rewind_sigma(spec, **sizes) for spec in specs)
-
-
-_METHODS = {
-    "heuristic": _heuristics,
-    "group size": _ascent,
-    "clipping": _clipping,
-    "uncertified": _uncertified,
-    "pairwise": _uncertified,
-    "rewind": _rewind,
-}

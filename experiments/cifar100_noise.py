@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
 
+from jaxaudit.errors import InputError
 from jaxaudit.train import Info, Params
 from jaxaudit.unlearn import Batch, Trained, Unlearner
 from jaxaudit.unlearn.vectors import add_gaussian_noise
@@ -29,11 +30,18 @@ def noise_ladder(sigmas: tuple[float, ...]) -> Unlearner:
     sigmas
         Standard deviations after each update, increasing.
 
+    Raises
+    ------
+    InputError
+        If they do not increase from above 0.
+
     Examples
     --------
     >>> noise_ladder((3.0, 5.0)).num_updates
     2
     """
+    if not sigmas or not (np.diff(sigmas, prepend=0.0) > 0).all():
+        raise InputError(f"sigmas must increase from above 0, got {list(sigmas)}")
     increments = np.sqrt(np.diff(np.square(sigmas), prepend=0.0)).astype(np.float32)
 
     def init(key: Key[Array, ""], trained: Trained) -> _Step:

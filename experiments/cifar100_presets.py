@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxaudit.checks import check_choice
+from jaxaudit.errors import InputError
 from jaxaudit.train import SgdSpec
 from jaxaudit.unlearn.clipping import ClippingSpec
 from jaxaudit.unlearn.hessian import HessianSpec
@@ -64,12 +65,15 @@ class Preset:
     uncertified_looks: tuple[int, ...]
     """Noisy steps t of Figures 1a and 1b."""
     rewind: RewindSpec
+    """Its smoothness and gradient bound are replaced by estimates at x0 on the retained images."""
     rewind_epsilons: tuple[float, ...]
     """Certified epsilon of Figure 1c, increasing."""
     num_calibration_runs: int = 50
     num_audit_runs: int = 10
     joint_calibrations: int = 50
     """Calibration runs per sign vector of the joint predictor, the paper's Gamma."""
+    pairwise_calibrations: int = 50
+    """The same with two groups, which have only two sign vectors."""
     certified_audit_runs: int = 100
     """L of Table 6."""
     figure_audit_runs: int = 500
@@ -78,6 +82,30 @@ class Preset:
     """m of the joint predictor."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Data split, starting point, order, sign vectors and noise; every table shows the spread over them."""
+
+    cifar10_statistics: bool = False
+    """Normalise with mean and deviation of CIFAR-10."""
+    frozen_crops: bool = False
+    """Crop and flip every training image at random, once."""
+    max_rewind_seeds: int = 3
+    """Figure 1c is over at most so many of the seeds."""
+    max_second_size_seeds: int = 3
+    """So is the second group size of Table 5."""
+
+    @property
+    def interleaved_names(self) -> list[str]:
+        """Names of the interleaved methods, one for each q."""
+        return [f"ida-{q}" for q in self.interleaving.descents]
+
+    @property
+    def rewind_seeds(self) -> tuple[int, ...]:
+        """Seeds of Figure 1c."""
+        return self.seeds[: self.max_rewind_seeds]
+
+    def size_seeds(self, group_size: int) -> tuple[int, ...]:
+        """Seeds of a group size of Table 5."""
+        second = group_size in self.group_sizes[1:2]
+        return self.seeds[: self.max_second_size_seeds] if second else self.seeds
 
     def num_groups(self, group_size: int) -> int:
         """m at a group size."""
@@ -128,7 +156,7 @@ PAPER = Preset(
     uncertified=ClippingSpec(radius=5.0, sigma=1e-4, **_PAPER_NOISE),
     uncertified_epochs=10,
     uncertified_looks=(1, 2, 5, 10, 20, 50, 100, 200, 317, 634),
-    rewind=RewindSpec(num_steps=40, num_rewound=5, learning_rate=0.01, smoothness=5.0, gradient_bound=10.0),
+    rewind=RewindSpec(num_steps=40, num_rewound=5, learning_rate=0.01),
     rewind_epsilons=(2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
 )
 
@@ -137,35 +165,39 @@ _CPU_NOISE = {"learning_rate": 1e-2, "batch_size": 32, "max_noisy_updates": 40}
 CPU = Preset(
     name="cpu",
     image_size=8,
-    num_classes=10,
-    num_train=340,
+    num_classes=20,
+    num_train=1_400,
     num_test=200,
-    num_candidates=180,
-    group_sizes=(1, 2, 4, 20),
+    num_candidates=900,
+    group_sizes=(1, 2, 20, 100),
     widths=(8, 16),
-    training=_one_cycle(15, 0.3, 32),
+    training=_one_cycle(40, 0.4, 32),
     hessian_training=None,
-    finetune=_one_cycle(8, 0.3, 32),
-    ascent=_constant(2, 0.05, 32),
+    finetune=_one_cycle(10, 0.3, 32),
+    ascent=_constant(2, 0.005, 32),
     interleaving=Interleaving(_constant(2, 0.05, 32, weight_decay=5e-4)),
     hessian=HessianSpec(
-        num_recursions=1, depth=40, scale=50.0, batch_size=32, sigma=0.0, num_eigenvalue_updates=4
+        num_recursions=1, depth=60, scale=50.0, batch_size=32, sigma=0.0, num_eigenvalue_updates=10
     ),
-    hessian_sigmas=(1e-3, 1e-2, 3e-2, 1e-1),
+    hessian_sigmas=(1e-3, 5e-3, 1e-2, 3e-2, 1e-1),
     clipping=(
         ClippingSpec(epsilon=1.0, radius=0.2, sigma=0.1, **_CPU_NOISE),
         ClippingSpec(epsilon=10.0, radius=0.1, sigma=0.0325, **_CPU_NOISE),
         ClippingSpec(epsilon=1e5, radius=0.225, sigma=0.00101, **_CPU_NOISE),
     ),
-    clipping_epochs=16,
-    uncertified=ClippingSpec(radius=5.0, sigma=1e-4, **_CPU_NOISE),
-    uncertified_epochs=8,
+    clipping_epochs=8,
+    uncertified=ClippingSpec(radius=5.0, sigma=1e-2, **_CPU_NOISE),
+    uncertified_epochs=4,
     uncertified_looks=(1, 2, 5, 10, 20, 40),
-    rewind=RewindSpec(num_steps=40, num_rewound=5, learning_rate=0.01, smoothness=5.0, gradient_bound=10.0),
-    rewind_epsilons=(2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
-    joint_calibrations=5,
+    rewind=RewindSpec(num_steps=40, num_rewound=5, learning_rate=0.01),
+    rewind_epsilons=(2.0, 10.0, 100.0, 1e3, 1e4, 1e6, 1e8),
+    joint_calibrations=4,
+    pairwise_calibrations=20,
     certified_audit_runs=60,
     figure_audit_runs=60,
+    seeds=(1, 2, 3),
+    max_rewind_seeds=2,
+    max_second_size_seeds=1,
 )
 
 SMOKE = replace(
@@ -190,11 +222,12 @@ SMOKE = replace(
     uncertified=ClippingSpec(radius=5.0, sigma=1e-4, batch_size=32),
     uncertified_epochs=1,
     uncertified_looks=(1,),
-    rewind=RewindSpec(num_steps=3, num_rewound=1, learning_rate=0.01, smoothness=5.0, gradient_bound=10.0),
+    rewind=RewindSpec(num_steps=3, num_rewound=1, learning_rate=0.01),
     rewind_epsilons=(10.0, 100.0),
     num_calibration_runs=6,
     num_audit_runs=3,
     joint_calibrations=2,
+    pairwise_calibrations=2,
     certified_audit_runs=6,
     figure_audit_runs=6,
     seeds=(0, 1),
@@ -212,6 +245,8 @@ REFERENCE: dict[str, Callable[[Preset], Preset]] = {
     "noisy-epochs": lambda p: replace(p, uncertified_epochs=p.uncertified_epochs - 1),
     "hessian-damping": lambda p: replace(p, hessian=replace(p.hessian, damping=p.hessian.damping + 0.01)),
     "rewind-delta": lambda p: replace(p, rewind=replace(p.rewind, delta=1e-3)),
+    "statistics": lambda p: replace(p, cifar10_statistics=True),
+    "frozen-crops": lambda p: replace(p, frozen_crops=True),
 }
 """Where the reference code deviates from the printed hyper-parameters, by name.
 
@@ -225,9 +260,16 @@ hessian-damping
     0.01 more damping in LiSSA.
 rewind-delta
     Delta 0.001 of rewind-to-delete, which the paper does not state.
+statistics
+    Images normalised with mean and deviation of CIFAR-10.
+frozen-crops
+    Every training image cropped and flipped at random once, the same in all epochs and runs.
 
-What it does differently by mistake is not offered: one noise vector at all steps, forget sets of all candidates, an
-order that depends on the sign vector, and one cached noise draw that counts many times.
+What it does differently by mistake is not offered: one noise vector at all steps, forget sets of all candidates (chosen
+and not), an order that depends on the sign vector, and one cached noise draw that counts many times. Nor are: the last
+batch of an epoch dropped, weight decay in the ascent on the forget set (which pushes weights away from 0), a projection
+on norm 20 and the best validation checkpoint in the training before the Hessian-based method, and constants of
+rewind-to-delete measured at the unlearned model of each run.
 """
 
 
@@ -242,4 +284,8 @@ def make_preset(name: str, overrides: tuple[str, ...] = (), seeds: tuple[int, ..
     for override in overrides:
         check_choice("override", override, tuple(REFERENCE))
         preset = REFERENCE[override](preset)
-    return preset if seeds is None else replace(preset, seeds=seeds)
+    if seeds is None:
+        return preset
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds must be one or more different numbers, got {list(seeds)}")
+    return replace(preset, seeds=seeds)

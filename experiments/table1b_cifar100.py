@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 
 import cifar100_paper
 from cifar100 import Script, main
-from cifar100_cells import Cell, looks, measure
+from cifar100_cells import Cell, accuracies_text, looks, measure
 from cifar100_checks import pairs_check, shape_check
 from cifar100_jobs import SPLITS, JobKey, Lab, heuristic_key
 from cifar100_page import COLORS, Check, Page, Section
 from cifar100_presets import MAIN_RECORDS, Preset
+
+from jaxaudit.train import num_batches
+from jaxaudit.unlearn.hessian import HessianSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +32,7 @@ TITLES = {
     "retrain": "exact retraining",
 }
 _LEAKS = 0.1
+_MEMORISED = 0.9
 
 
 def printed() -> dict[tuple[str, str], tuple[float, ...]]:
@@ -48,7 +52,7 @@ def title(method: str) -> str:
 
 def heuristics(preset: Preset) -> list[str]:
     """Names of the heuristics in the order of the table."""
-    return [*(f"ida-{q}" for q in preset.interleaving.descents), "retain-finetune", "ascent", "hessian"]
+    return [*preset.interleaved_names, "retain-finetune", "ascent", "hessian"]
 
 
 def build(lab: Lab) -> Page:
@@ -66,7 +70,7 @@ def build(lab: Lab) -> Page:
     m, r = preset.num_groups(preset.group_sizes[0]), preset.guesses(MAIN_RECORDS, preset.group_sizes[0])
     return Page(
         name="table1b",
-        title="Table 1b: heuristics on CIFAR-100",
+        title="Table 1b: heuristics",
         script="table1b_cifar100.py",
         sections=(Section(f"Lower bounds on epsilon, m = {m}, r = {r}", header, rows),),
         cells=tuple(cells.values()),
@@ -75,6 +79,11 @@ def build(lab: Lab) -> Page:
         notes=(
             "Exact retraining gives the same model whatever was forgotten, so it is carried out once. *No "
             "unlearning* releases the trained model. The Hessian row is the first noise of Table 7.",
+            "What differs from the paper's runs: its code climbs on all candidates, chosen or not, where we climb on "
+            "the run's own forget set, as the paper describes; its descent-ascent meets some forget batches again and "
+            "again where their number and q + 1 have a common divisor, where we put in one more retain step (ours: "
+            f"{num_batches(preset.num_candidates // 2, preset.interleaving.sgd.batch_size)} batches). For q = 2 and "
+            "the adversarial split the paper prints 18 here and 15.06 in its Table 3.",
         ),
     )
 
@@ -85,18 +94,18 @@ def _row(cell: Cell, paper: dict[tuple[str, str], tuple[float, ...]]) -> list[st
     return [
         title(method),
         split,
-        "" if theirs is None else f"{theirs[0]:g}",
+        cell.printed_text,
         cell.theorem.text(),
         cell.direct.text(),
         f"{cell.ceiling:.1f}",
-        "" if theirs is None else " / ".join(f"{value:.2f}" for value in theirs[1:]),
-        cell.accuracy_text,
+        accuracies_text(None if theirs is None else theirs[1:]),
+        cell.accuracies_text,
     ]
 
 
 def _checks(preset: Preset, cells: dict[tuple[str, str], Cell]) -> tuple[Check, ...]:
     names = heuristics(preset)
-    ida = [f"ida-{q}" for q in preset.interleaving.descents]
+    ida = preset.interleaved_names
     leaking = {f"{title(name)}, {split}": cells[name, split] for name in names for split in SPLITS}
     least = min(leaking.values(), key=lambda cell: cell.direct.mean)
     retrained = max(cells["retrain", split].direct.mean for split in SPLITS)
@@ -109,26 +118,51 @@ def _checks(preset: Preset, cells: dict[tuple[str, str], Cell]) -> tuple[Check, 
             f"least {least.direct.mean:.2f} ({title(least.labels['method'])}, {least.labels['split']}), ceiling "
             f"{least.ceiling:.1f}",
         ),
+        _memorised(cells),
         Check("exact retraining gives 0", retrained == 0, f"{retrained:.2f}"),
         shape_check(
             "IDA, adversarial: the bound rises with q",
             {"q rising": [cells[name, "adversarial"] for name in ida]},
             "rises",
+            "with few retained images, the fine-tuning that follows undoes what differs between values of q",
         ),
         pairs_check(
             "IDA and Hessian leak more under the uniform split",
             {title(name): _both(cells, name) for name in (*ida, "hessian")},
+            reason="under the adversarial split only the forgotten images teach their classes, so that a network of "
+            "few classes shows it more than the paper's",
         ),
         pairs_check(
             "fine-tuning and ascent leak as much or more under the adversarial split (the paper's exceptions)",
             {title(name): _both(cells, name)[::-1] for name in ("retain-finetune", "ascent")},
+            reason="the classes that are forgotten are unlearned as a whole, chosen images or not",
         ),
         Check(
             "the Hessian-based method leaks most of all (uniform)",
             worst == "hessian",
             f"most: {title(worst)}, {cells[worst, 'uniform'].direct.mean:.2f}; Hessian "
             f"{cells['hessian', 'uniform'].direct.mean:.2f}; no unlearning {untouched:.2f}",
+            _short_step(preset.hessian),
         ),
+    )
+
+
+def _short_step(spec: HessianSpec) -> str:
+    return (
+        f"LiSSA of depth {spec.depth} at scale {spec.scale:g} moves at most {(spec.depth + 1) / spec.scale:.2g} times "
+        "the gradient; fine-tuning, which all others end with, moves much more"
+    )
+
+
+def _memorised(cells: dict[tuple[str, str], Cell]) -> Check:
+    bases = {split: cells["none", split].accuracies[:2] for split in SPLITS}
+    found = (f"{split}: {retain.text()} and {forget.text()}" for split, (retain, forget) in bases.items())
+    return Check(
+        f"the trained model has memorised: accuracy of at least {_MEMORISED:g} on retained and forgotten images",
+        all(one.mean >= _MEMORISED for pair in bases.values() for one in pair if one.values),
+        "; ".join(found),
+        "a network that is small, or trained briefly; forgotten images are learned last where their classes are theirs "
+        "alone",
     )
 
 

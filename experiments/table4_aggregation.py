@@ -9,7 +9,7 @@ import sys
 
 from cifar100 import Script, main
 from cifar100_checks import ratio_check, shape_check
-from cifar100_compare import compare, draw, keys, pairs, section, series
+from cifar100_compare import NO_PEAK, compare, draw, keys, pairs, section, series
 from cifar100_jobs import Lab
 from cifar100_page import Page
 
@@ -26,8 +26,16 @@ def build(lab: Lab) -> Page:
         sections=(section(lab.preset, cells, VARIANTS),),
         cells=tuple(cells.values()),
         checks=(
-            ratio_check("mean and median agree within 10 % in most cells", pairs(cells, VARIANTS), 0.10),
-            *(shape_check(f"inverted U in r, {name}", series(cells, name), "peaks") for name in VARIANTS),
+            ratio_check(
+                "mean and median agree within 10 % in most cells",
+                pairs(cells, VARIANTS),
+                0.10,
+                "the median bound asks for half of the runs above a value, which costs more with 10 runs than the mean",
+            ),
+            *(
+                shape_check(f"inverted U in r, {name}", series(cells, name), "peaks", NO_PEAK)
+                for name in VARIANTS
+            ),
         ),
         draw=lambda panels: draw(panels, cells, VARIANTS),
         num_panels=2,

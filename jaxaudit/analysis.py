@@ -51,7 +51,8 @@ class Analysis:
     direct: BoundResult
     direct_small_delta: BoundResult
     paper: BoundResult
-    """Theorem 4.2 of the paper at delta = 0, same overlaps."""
+    """Theorem 4.2 of the paper at delta = 0, same overlaps and statistic; the mean where the design's is the tail, for
+    which there is no such theorem."""
     soft: EvidenceResult
     soft_small_delta: EvidenceResult
     leakage: Leakage
@@ -221,6 +222,7 @@ def _bounds(
         num_guesses=selection.num_guesses,
         significance=design.significance,
         method="theorem-4.2",
+        statistic="median" if design.statistic == "median" else "mean",
     )
     bounds: dict[str, Any] = {
         "direct": _direct(design, selection, attacked, design.delta),

@@ -323,3 +323,17 @@ def test_every_declared_statistic_and_form_is_used(statistic, form):
     assert result.soft.form == form
     assert result.direct.epsilon > 0
     assert result.soft.epsilon > 0
+
+
+@pytest.mark.parametrize(
+    ("statistic", "of_the_paper"), [("mean", "mean"), ("median", "median"), ("tail", "mean")]
+)
+def test_the_papers_bound_is_that_of_the_same_statistic(statistic, of_the_paper):
+    """The paper has no theorem about the tail."""
+    result = analyse(make_design(num_guesses=20, statistic=statistic), *make_runs(strength=1.0))
+    own = {"num_groups": GROUPS, "num_guesses": 20, "method": "theorem-4.2"}
+    bounds = {
+        name: epsilon_lower_bound(result.overlaps, statistic=name, **own) for name in ("mean", "median")
+    }
+    assert bounds["mean"].epsilon != bounds["median"].epsilon > 0
+    assert result.paper == bounds[of_the_paper]

@@ -47,6 +47,21 @@ def test_every_run_is_scored_on_its_own_parameters_and_forget_set():
         assert result.moved[run] == pytest.approx(0.5 * np.sqrt(12), rel=1e-5)
 
 
+def test_many_records_are_read_in_pieces_with_the_same_result(monkeypatch):
+    """Pieces of 4 do not divide 19 records, nor 7."""
+    pool, holdout = make_examples((19,), 0), make_examples((7,), 2)
+    params = jnp.asarray(np.random.default_rng(3).normal(size=(3, 4)), jnp.float32)
+    run, shared = EvaluationRun(params, params, jnp.array([9, 10, 13])), EvaluationShared(pool, holdout)
+    results = []
+    for at_once in (4096, 4):
+        monkeypatch.setattr(evaluate, "_RECORDS_AT_ONCE", at_once)
+        evaluation.cache_clear()
+        results.append(evaluation(linear, "logit", num_retain=9)(run, shared))
+    evaluation.cache_clear()
+    for whole, pieces in zip(*results, strict=True):
+        np.testing.assert_allclose(pieces, whole, rtol=1e-6)
+
+
 def test_padding_does_not_count_in_accuracies():
     examples = Examples(jnp.eye(3), jnp.array([0, 1, 0]), jnp.array([1.0, 1.0, 0.0]))
     run = EvaluationRun(jnp.eye(3), jnp.eye(3), jnp.array([1, 2]))
