@@ -76,7 +76,7 @@ def test_smoke_writes_table_page_and_figure(name, script, store, tmp_path, capsy
     assert document["title"] in printed.out
     assert (tmp_path / name / "smoke-digits.png").read_bytes().startswith(b"\x89PNG")
     assert "smoke-digits.png" in page
-    assert "Each cell is one look" in page
+    assert "Each cell is one look" in " ".join(page.split())
     assert f"python experiments/{script}.py --preset smoke --data digits\n" in page
     assert str(tmp_path) not in page
     assert all(seconds > 0 for seconds in document["wall_seconds"].values())
