@@ -92,6 +92,8 @@ class Lab:
         self._reports: dict[JobKey, AuditReport] = {}
         self.seconds: dict[JobKey, float] = {}
         """Wall time of the audits so far; of those in the store, that of carrying them out, where it is known."""
+        self.rewind: dict[JobKey, RewindSpec] = {}
+        """Settings of the audits of rewind-to-delete so far, with their own estimates of L and G."""
 
     def job(self, key: JobKey) -> Job:
         """What an audit consists of."""
@@ -105,7 +107,8 @@ class Lab:
         )
         model = self._model(data)
         if key.kind == "rewind":
-            preset = replace(preset, rewind=_estimated(preset.rewind, key.seed, model, data))
+            self.rewind[key] = _estimated(preset.rewind, key.seed, model, data)
+            preset = replace(preset, rewind=self.rewind[key])
         methods = methods_of(preset, key, model, data.num_retain)
         return Job(key, preset, data, model, methods, design_of(preset, key))
 

@@ -149,11 +149,11 @@ def cell_notes(cells: Sequence[Cell]) -> list[str]:
     >>> nothing = Spread(())
     >>> cells = [Cell({"t": t}, None, nothing, nothing, 1.0, (nothing,) * 3, (f"{t} ties",)) for t in (1, 2)]
     >>> cell_notes(cells)
-    ['n ties (2 of 2 cells: 1; 2)']
+    ['... ties (2 of 2 cells: 1; 2)']
     """
     about: dict[str, list[str]] = {}
     for cell in cells:
-        for note in dict.fromkeys(_NUMBER.sub("n", note) for note in cell.notes):
+        for note in dict.fromkeys(_NUMBER.sub("...", note) for note in cell.notes):
             about.setdefault(note, []).append(_labelled(cell))
     return [
         f"{note} ({len(found)} of {len(cells)} cells: {'; '.join(found[:_NAMED])}{', ...' * (len(found) > _NAMED)})"
@@ -166,7 +166,8 @@ _NAMED = 6
 
 
 def _labelled(cell: Cell) -> str:
-    return ", ".join(str(value) for value in cell.labels.values() if isinstance(value, str | int | float))
+    named = [value for value in cell.labels.values() if isinstance(value, str | int | float)]
+    return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in named)
 
 
 def _cost(origin: Origin) -> str:

@@ -85,7 +85,7 @@ def _cells(lab: Lab, split: Split) -> list[Cell]:
     preset = lab.preset
     keys = [joint_key(preset, "rewind", split, seed) for seed in preset.rewind_seeds]
     results = [looks(lab.audit(key), "rewind") for key in keys]
-    specs = [lab.job(key).preset.rewind for key in keys]
+    specs = [lab.rewind[key] for key in keys]
     sigmas = list(zip(*(_sigmas(lab, spec) for spec in specs), strict=True))
     cells = []
     for place, (epsilon, sigma) in enumerate(zip(reversed(preset.rewind_epsilons), sigmas, strict=True)):

@@ -110,16 +110,14 @@ def _reader(logits_fn: LogitsFn, score: str) -> Callable[[Params, Examples], _Re
 
     def read(params: Params, examples: Examples) -> _Read:
         x, y, _ = examples
-        if not chosen.per_token and len(y) <= _RECORDS_AT_ONCE:
-            return read_some(params, x, y)
         if not chosen.per_token:
             # One after the other and not in a loop, in which a convolution would be slow on CPU.
-            starts = range(0, len(y), _RECORDS_AT_ONCE)
+            starts = range(0, max(len(y), 1), _RECORDS_AT_ONCE)
             parts = [
                 read_some(params, *(leaf[first : first + _RECORDS_AT_ONCE] for leaf in (x, y)))
                 for first in starts
             ]
-            return jnp.concatenate([part[0] for part in parts]), jnp.concatenate([part[1] for part in parts])
+            return jax.tree.map(lambda *pieces: jnp.concatenate(pieces), *parts)
         batches = [_cut(leaf, min(_AT_ONCE, len(y))) for leaf in (x, y)]
         results = jax.lax.map(lambda batch: read_some(params, *batch), batches)
         scores, right = (leaf.reshape(-1)[: len(y)] for leaf in results)

@@ -116,8 +116,9 @@ def make_chunks(
     # The longer a chunk must be, the fewer there are: the last length at which there are enough.
     place = bisect_right(fitting, -num_chunks, key=lambda length: -len(_ends(lengths, length))) - 1
     ends = [*_ends(lengths, fitting[place])[:-1], len(queue)]
+    characters = np.cumsum([0, *lengths])
     while len(ends) > num_chunks:
-        sizes = np.diff([0, *(sum(lengths[:end]) for end in ends)])
+        sizes = np.diff(characters[[0, *ends]])
         del ends[int(np.argmin(sizes[:-1] + sizes[1:]))]
     return tuple(
         Chunk(number, tuple(queue[start:end])) for number, (start, end) in enumerate(pairwise([0, *ends]))
