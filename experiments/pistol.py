@@ -1,10 +1,10 @@
 """What the PISTOL scripts share: options, models and studies, and the way from a script to its page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pistol_cost
 import pistol_page
@@ -22,13 +22,12 @@ from jaxaudit.study import (
     Study,
     StudySpec,
     choose_rates,
-    outcome,
     outcome_cases,
+    outcomes_of,
     small_model,
     study_spec,
 )
 from jaxaudit.study.languagemodel import PRETRAINING, SHORT_PRETRAINING
-from jaxaudit.study.page import BASELINES
 from jaxaudit.unlearn.preference.presets import PresetName
 
 HERE = Path(__file__).parent
@@ -63,9 +62,9 @@ class Options:
     def spec(self) -> StudySpec:
         """Settings of the studies."""
         changes = {"reading": self.reading, "seeds": self.seeds, "chunk": self.chunk}
-        return study_spec(
-            self.preset, **{name: value for name, value in changes.items() if value is not None}
-        )
+        # Ranks along the models' own answers too, since the paper's Tables 6 to 9 have them that way.
+        chosen = {name: value for name, value in changes.items() if value is not None}
+        return study_spec(self.preset, free_running=True, **chosen)
 
     @property
     def pretraining(self) -> AdamWSpec:
@@ -73,8 +72,8 @@ class Options:
         return SHORT_PRETRAINING if self.preset == "smoke" else PRETRAINING
 
     @property
-    def shelf(self) -> Path:
-        """The store."""
+    def store_folder(self) -> Path:
+        """For models and results."""
         return self.store or Path.home() / ".cache" / "jaxaudit" / "pistol"
 
     @property
@@ -83,14 +82,14 @@ class Options:
         return self.out or (None if self.preset == "smoke" else HERE / "results" / "pistol")
 
 
-class Need(NamedTuple):
+class EdgesOf(NamedTuple):
     """Edges of a data set that a script lets models forget."""
 
     data: DataName
     edges: tuple[str, ...]
 
 
-class Lab:
+class Studies:
     """Studies, made when they are asked for.
 
     Parameters
@@ -108,11 +107,6 @@ class Lab:
         self.study = cache(self._study)
         self.rates = cache(self._rates)
 
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Baselines first."""
-        return (*BASELINES, *self.spec.methods)
-
     def _data(self, name: DataName) -> PistolData:
         return load(name, self.options.data, small=self.options.preset == "smoke")
 
@@ -123,30 +117,49 @@ class Lab:
             size=options.size,
             pretraining=options.pretraining,
             known=KNOWN_DEGREES if name in KNOWN else None,
-            store=options.shelf,
+            store=options.store_folder,
             reporter=self.reporter,
         )
-        return Study(QuestionSet(data, model), self.spec, store=options.shelf, reporter=self.reporter)
+        return Study(QuestionSet(data, model), self.spec, store=options.store_folder, reporter=self.reporter)
 
     def _rates(self, name: DataName) -> dict[str, RateChoice]:
         if name in KNOWN:
             return self.rates("dataset-2")  # one rate per method and model, as in the paper
-        return choose_rates(self.study(name), tuning_edges(name, self.data(name)))
+        return choose_rates(self.study(name), self.tuning_edges(name))
 
     def outcomes(self, name: DataName, edges: tuple[str, ...]) -> list[Outcome]:
         """Baselines and all methods on some edges together."""
-        study, choices = self.study(name), self.rates(name)
-        rates = {method: choice.rate for method, choice in choices.items()}
-        study.ensure(outcome_cases(study, edges, rates))
-        return [outcome(study, edges, method, rates.get(method, 0.0)) for method in self.methods]
+        rates = {method: choice.rate for method, choice in self.rates(name).items()}
+        return outcomes_of(self.study(name), edges, rates)
+
+    def ensure(self, needs: Sequence[EdgesOf]) -> None:
+        """Make all models of some edges together, so that as many as possible advance at the same time."""
+        for name in dict.fromkeys(need.data for need in needs):
+            edges = dict.fromkeys(edge for need in needs if need.data == name for edge in need.edges)
+            rates = {method: choice.rate for method, choice in self.rates(name).items()}
+            study = self.study(name)
+            study.ensure(outcome_cases(study, list(edges), rates))
+
+    def documents(self, name: DataName, outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
+        """Rates and outcomes of a data set for the JSON file."""
+        return {
+            "rates": {method: choice.document() for method, choice in self.rates(name).items()},
+            "tuning_edges": self.tuning_edges(name),
+            "outcomes": {group: [one.document() for one in found] for group, found in outcomes.items()},
+        }
+
+    def tuning_edges(self, name: DataName) -> tuple[str, ...]:
+        """On which the rates of a data set were chosen."""
+        source: DataName = "dataset-2" if name in KNOWN else name
+        return tuning_edges(source, self.data(source))
 
 
 class Script(NamedTuple):
     """One table."""
 
-    needs: Callable[[Lab], Sequence[Need]]
+    needs: Callable[[Studies], Sequence[EdgesOf]]
     """What it reads."""
-    build: Callable[[Lab], Page]
+    build: Callable[[Studies], Page]
 
 
 def main(script: Script, description: str, argv: Sequence[str] | None = None) -> int:
@@ -158,14 +171,15 @@ def run(scripts: Sequence[Script], description: str, argv: Sequence[str] | None 
     """Carry out some scripts, one after the other, on the same models."""
 
     def show(options: Options) -> None:
-        lab = Lab(options, default_reporter(options.quiet))
+        studies = Studies(options, default_reporter(options.quiet))
         if options.dry_run:
-            needs = [need for script in scripts for need in script.needs(lab)]
-            data = {need.data: lab.data(need.data) for need in needs}
-            print(pistol_cost.estimate(lab.spec, options, data, needs))
+            needs = [need for script in scripts for need in script.needs(studies)]
+            data = {need.data: studies.data(need.data) for need in needs}
+            print(pistol_cost.estimate(studies.spec, options, data, needs))
             return
         for script in scripts:
-            page = script.build(lab)
+            studies.ensure(script.needs(studies))
+            page = script.build(studies)
             print(pistol_page.text(page))
             if options.folder is not None:
                 for path in pistol_page.save(options.folder, page, options):

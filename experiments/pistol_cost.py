@@ -11,19 +11,21 @@ from jaxaudit.runs import measured_matmul_peak
 from jaxaudit.study import StudySpec
 
 if TYPE_CHECKING:
-    from pistol import Need, Options
+    from pistol import EdgesOf, Options
 
-_SHARE_OF_PEAK = 0.15
+_SHARE_OF_PEAK = 0.3
 """Of this machine's speed at a matrix product that training reaches."""
 _TOKENS, _VOCABULARY = 77, 420
 """Per question, and of the built-in tokenizer, roughly."""
-_GRADIENTS_PER_UPDATE = 2.5
-"""Examples' gradients per example of the forget set, in the mean over methods."""
+_GRADIENTS_PER_UPDATE = 4.0
+"""Cost of unlearning per example of the forget set, in gradients of fine-tuning; mean over methods, small batches."""
 _PRETRAINING_QUESTIONS = 10 * 600
+_RANKS, _ANSWERS = 1 / 3, 1.0
+"""Cost of measuring one question, in gradients: of the true answer's ranks, and of a generated answer."""
 
 
 def estimate(
-    spec: StudySpec, options: "Options", data: Mapping[DataName, PistolData], needs: "Sequence[Need]"
+    spec: StudySpec, options: "Options", data: Mapping[DataName, PistolData], needs: "Sequence[EdgesOf]"
 ) -> str:
     """Models by kind and data set, and seconds; what is in the store already is not subtracted."""
     per_gradient = 6 * PRESETS[options.size](_VOCABULARY).num_params * _TOKENS
@@ -32,17 +34,21 @@ def estimate(
         edges = len({edge for need in needs if need.data == name for edge in need.edges})
         tuned = 0 if name in KNOWN else len(tuning_edges(name, contents))
         trained = len(spec.seeds) * (1 + edges) + bool(tuned)
-        unlearned = len(spec.methods) * (edges * len(spec.seeds) + tuned * len(spec.rates))
+        tried = len(spec.methods) * tuned * len(spec.rates)
+        unlearned = len(spec.methods) * edges * len(spec.seeds)
+        measured = _RANKS * tried + (_RANKS + _ANSWERS) * (1 + trained + unlearned)
         updates = spec.epochs * (len(contents.records) / len(contents.edges))
         gradients = (
             _PRETRAINING_QUESTIONS
             + trained * spec.fine_tuning.epochs * len(contents.records)
-            + unlearned * updates * _GRADIENTS_PER_UPDATE
+            + (tried + unlearned) * updates * _GRADIENTS_PER_UPDATE
+            + measured * len(contents.records)
         )
         seconds = gradients * per_gradient / (_SHARE_OF_PEAK * measured_matmul_peak())
         total += seconds
         lines.append(
-            f"{name}: {trained} models fine-tuned or retrained, {unlearned} unlearned, about {_time(seconds)}"
+            f"{name}: {trained} models fine-tuned or retrained, {unlearned} unlearned, {tried} more to choose rates, "
+            f"about {_time(seconds)}"
         )
     return "\n".join([*lines, f"together about {_time(total)} on this machine; a killed run goes on"])
 

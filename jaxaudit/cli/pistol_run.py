@@ -29,7 +29,7 @@ class Run:
     forget: tuple[str, ...]
     """Edges to be forgotten, each by itself, such as A_B A_C."""
     tune_on: tuple[str, ...] = ()
-    """Edges on which learning rates are chosen. Default: the first one that is forgotten."""
+    """Edges on which learning rates are chosen. Default: one that is not forgotten."""
     preset: Literal["cpu", "paper", "smoke"] = "cpu"
     """Settings for a small decoder, the paper's own (made for pretrained models), or a test that learns nothing."""
     reading: Literal["pistol_paper", "pistol_code"] = "pistol_paper"
@@ -95,12 +95,13 @@ class Run:
         (self.out / "report.md").write_text(report.markdown())
 
     def _text(self, report: "StudyReport") -> str:
-        from jaxaudit.study.page import outcome_table, parts_table, rates_table, text_table
+        from jaxaudit.study.page import outcome_table, parts_table, rates_table, text_table, warnings
 
         tables = (
             outcome_table(report.outcomes),
             parts_table(report.outcomes),
             rates_table(report.choices),
         )
-        lines = [text_table(table) for table in tables]
+        lines = [f"warning: {one.text}" for one in warnings(report.outcomes)]
+        lines += [text_table(table) for table in tables]
         return "\n\n".join([*lines, *([f"report: {self.out / 'report.md'}"] if self.out is not None else [])])

@@ -28,6 +28,7 @@ from jaxaudit.train import (
 )
 from jaxaudit.unlearn.preference import TokenModel, answer_loss
 from jaxaudit.unlearn.preference.model import pick_log_probs, truth
+from jaxaudit.unlearn.preference.terms import Context, likelihood, term_mean
 
 Decay = Literal["linear", "cosine", "constant"]
 
@@ -163,7 +164,7 @@ def lora_tuning_loop(model: Decoder, spec: AdamWSpec, num_members: int, prompt_l
     if model.lora is None:
         raise InputError("model must be a decoder with a lora spec, got None")
     dropout = model.lora.dropout > 0
-    masks_fn = token_model(model, prompt_length).masks_fn
+    whole = token_model(model, prompt_length)
 
     def loss_at(step: Int[Array, ""], run: TrainingRun, shared: LoraShared) -> LossFn:
         key = jax.random.fold_in(run.key, step) if dropout else None
@@ -173,11 +174,9 @@ def lora_tuning_loop(model: Decoder, spec: AdamWSpec, num_members: int, prompt_l
             output = model.forward(params, tokens, first=prompt_length - 1, dropout_key=key)
             return pick_log_probs(output.logits[:, :-1], tokens.ids[:, prompt_length:])
 
-        def loss(adapters: Params, examples: Examples) -> Float[Array, ""]:
-            weights = masks_fn(examples).answer * examples.weights[:, None]
-            return -(log_probs_fn(adapters, examples) * weights).sum() / jax.numpy.maximum(weights.sum(), 1.0)
-
-        return loss
+        # As answer_loss, whose cache must not keep what belongs to one step.
+        term = likelihood(whole._replace(log_probs_fn=log_probs_fn), "token")
+        return lambda adapters, examples: term_mean(term, adapters, Context(), examples)
 
     return _loop(loss_at, spec, num_members, deterministic=not dropout)
 

@@ -18,7 +18,7 @@ settings
     `StudySpec`, and presets.
 training, unlearning, measure
     Many models at a time: fine-tuning and retraining, unlearning, and what they still know.
-study, shelf
+models, resultstore
     Models that are made once and whose results are kept on disk.
 rates
     The learning rate of every method.
@@ -31,16 +31,25 @@ page, figures, report
 from jaxaudit.study.effects import Effect, monotone, rank_correlation, score_difference
 from jaxaudit.study.languagemodel import LanguageModel, make_background, small_model
 from jaxaudit.study.measure import measure
-from jaxaudit.study.outcome import Outcome, guessing_floors, outcome, outcome_cases, recall_table
+from jaxaudit.study.models import Case, Study, study_fingerprint
+from jaxaudit.study.outcome import (
+    BASELINES,
+    Outcome,
+    guessing_floors,
+    outcome,
+    outcome_cases,
+    outcomes_of,
+    recall_table,
+)
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.rates import RateChoice, Tried, choose_rates, tuning_cases
+from jaxaudit.study.resultstore import ResultStore
 from jaxaudit.study.settings import StudySpec, study_spec
-from jaxaudit.study.shelf import Shelf
-from jaxaudit.study.study import Case, Study, study_fingerprint
 from jaxaudit.study.training import Training, fine_tune
-from jaxaudit.study.unlearning import Request, at_own_rate, unlearn
+from jaxaudit.study.unlearning import Request, Unlearned, at_own_rate, unlearn
 
 __all__ = [
+    "BASELINES",
     "Case",
     "Effect",
     "LanguageModel",
@@ -48,11 +57,12 @@ __all__ = [
     "QuestionSet",
     "RateChoice",
     "Request",
-    "Shelf",
+    "ResultStore",
     "Study",
     "StudySpec",
     "Training",
     "Tried",
+    "Unlearned",
     "at_own_rate",
     "choose_rates",
     "fine_tune",
@@ -62,6 +72,7 @@ __all__ = [
     "monotone",
     "outcome",
     "outcome_cases",
+    "outcomes_of",
     "rank_correlation",
     "recall_table",
     "score_difference",

@@ -42,8 +42,8 @@ from jaxaudit.llm import (
 from jaxaudit.progress import Reporter
 from jaxaudit.runs import run_loops
 from jaxaudit.store import fingerprint, hash_arrays
+from jaxaudit.study.resultstore import ResultStore, params_from_arrays, params_to_arrays
 from jaxaudit.study.settings import RUN_OPTIONS
-from jaxaudit.study.shelf import Shelf, params_from_arrays, params_to_arrays
 from jaxaudit.train import Params, TrainingRun, TrainingShared
 
 _FORMAT = 1
@@ -83,12 +83,9 @@ class LanguageModel:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of all that its answers follow from, the tokenizer by what it makes of some text."""
-        text = self.template + " ".join(REFUSALS)
-        tokens = self.tokenizer.encode(text) if not isinstance(self.tokenizer, WordTokenizer) else []
-        words = list(self.tokenizer.tokens) if isinstance(self.tokenizer, WordTokenizer) else []
+        """SHA-256 (hex) of the decoder; `study_fingerprint` knows the tokenizer by what it makes of the data."""
         arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(self.params)]
-        return fingerprint([repr(self.spec), hash_arrays(arrays), self.template, tokens, words])
+        return fingerprint([repr(self.spec), hash_arrays(arrays)])
 
 
 class Background(NamedTuple):
@@ -255,13 +252,13 @@ def small_model(
     background = make_background(data, seed=seed, num_contracts=num_contracts, known=known)
     tokenizer = make_tokenizer(data, background)
     spec = PRESETS[size](tokenizer.vocabulary_size)
-    shelf = Shelf(None if store is None else store / "pretrained")
+    results = ResultStore(None if store is None else store / "pretrained")
     texts = [asdict(record) for record in background.records]
     name = fingerprint([_FORMAT, repr(spec), tokenizer.tokens, texts, repr(pretraining), seed])[:16]
-    arrays = shelf.get(name)
+    arrays = results.get(name)
     if arrays is None:
         arrays = params_to_arrays(_pretrain(spec, tokenizer, background.records, pretraining, seed, reporter))
-        shelf.put(name, arrays)
+        results.put(name, arrays)
     params = params_from_arrays(arrays, jax.eval_shape(decoder(spec).init_fn, jax.random.key(0)))
     description = (
         f"A decoder of {spec.num_layers} layers of width {spec.width} ({spec.num_params:,} parameters, vocabulary of "

@@ -24,13 +24,13 @@ from jaxaudit.progress import Reporter
 from jaxaudit.runs import map_runs, to_host
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.settings import RUN_OPTIONS
-from jaxaudit.unlearn.preference import Tokens
-from jaxaudit.unlearn.preference.model import log_probabilities
+from jaxaudit.unlearn.preference.model import pick_log_probs
 
 MEASURES = ("recall", "exact", "probability", "reciprocal rank", "top hits", "first hits", "empty")
 """Per question: ROUGE-1 recall and exact match of the greedy answer; of the true answer's tokens, given those before:
 geometric mean probability, mean reciprocal rank, share among the ``top`` likeliest and share of the likeliest; and
-whether the greedy answer is empty."""
+whether the greedy answer is empty. The end token counts for the probability and for the likeliest, since an answer is
+right only if it ends; not for the two others, as in the paper, because it is the same for all answers."""
 FREE_RUNNING = ("free reciprocal rank", "free top hits")
 """The two rank measures along the model's own greedy answer, as the paper's code has them."""
 
@@ -65,7 +65,7 @@ def measure(
     """
     model, tokens = decoder(questions.model.spec), questions.tokens
     top = scaled_top(questions.model.spec.vocabulary_size)
-    forced = _forced(model, tokens.prompt_length, top)
+    forced = _forced(model, tokens.prompt_length, top, questions.model.tokenizer.eos)
     examples: Any = jax.tree.map(jnp.asarray, tokens.examples)
     values, _ = map_runs(
         forced, params, examples, label=f"{label}, ranks", reporter=reporter, options=RUN_OPTIONS
@@ -78,7 +78,7 @@ def measure(
         for arrays, one in zip(found, said):
             arrays |= _texts(questions, one)
             if free_running:
-                arrays |= _free(tokens.tokens, tokens.prompt_length, one, top)
+                arrays |= _free(questions, one, top)
     return found
 
 
@@ -87,7 +87,7 @@ def _num_models(params: PyTree) -> int:
 
 
 @lru_cache(maxsize=16)  # the same function for the same model, so that it is compiled once
-def _forced(model: Decoder, prompt_length: int, top: int) -> Callable[[Any, Any], dict[str, Array]]:
+def _forced(model: Decoder, prompt_length: int, top: int, eos: int) -> Callable[[Any, Any], dict[str, Array]]:
     tokens_of = token_model(model, prompt_length)
     assert tokens_of.logits_fn is not None
     logits_fn = tokens_of.logits_fn
@@ -95,12 +95,13 @@ def _forced(model: Decoder, prompt_length: int, top: int) -> Callable[[Any, Any]
     def measures(params: Any, examples: Any) -> dict[str, Float[Array, " questions"]]:
         logits = logits_fn(params, examples)
         ids, answer = examples.x.ids[:, prompt_length:], examples.x.answer[:, prompt_length:]
-        ranks = token_ranks(logits, ids)
-        log_probs = jnp.take_along_axis(log_probabilities(logits), ids[..., None], axis=-1)[..., 0]
+        ranks, spelt = token_ranks(logits, ids), answer * (ids != eos)
+        log_probs = pick_log_probs(logits, ids)
         return {
-            "probability": answer_probability(log_probs, answer),
-            "reciprocal rank": mean_reciprocal_rank(ranks, answer),
-            "top hits": top_hit_ratio(ranks, answer, top),
+            # A model that diverged knows nothing.
+            "probability": jnp.nan_to_num(answer_probability(log_probs, answer)),
+            "reciprocal rank": mean_reciprocal_rank(ranks, spelt),
+            "top hits": top_hit_ratio(ranks, spelt, top),
             "first hits": top_hit_ratio(ranks, answer, 1),
         }
 
@@ -108,11 +109,13 @@ def _forced(model: Decoder, prompt_length: int, top: int) -> Callable[[Any, Any]
 
 
 @lru_cache(maxsize=16)
-def _speaker(
-    model: Decoder, num_tokens: int, eos: int, keep_logits: bool
-) -> Callable[[Any, Any], Generation]:
-    def speak(params: Any, prompts: Prompts) -> Generation:
-        return generate(model, params, prompts, num_tokens=num_tokens, eos=eos, keep_logits=keep_logits)
+def _speaker(model: Decoder, num_tokens: int, eos: int) -> Callable[[Any, Any], Generation]:
+    def speak(params: Any, asked: tuple[Prompts, Any]) -> Generation:
+        prompts, targets = asked
+        observe = None if targets is None else token_ranks
+        return generate(
+            model, params, prompts, num_tokens=num_tokens, eos=eos, observe=observe, targets=targets
+        )
 
     return speak
 
@@ -121,15 +124,16 @@ def _generate(
     questions: QuestionSet,
     model: Decoder,
     params: PyTree,
-    keep_logits: bool,
+    ranked: bool,
     label: str,
     reporter: Reporter | None,
 ) -> list[Generation]:
     tokens = questions.tokens
-    speak = _speaker(model, tokens.answer_length, questions.model.tokenizer.eos, keep_logits)
-    prompts: Any = jax.tree.map(jnp.asarray, tokens.prompts)
+    speak = _speaker(model, tokens.answer_length, questions.model.tokenizer.eos)
+    targets = _spelt_answers(questions)[0] if ranked else None
+    asked: Any = jax.tree.map(jnp.asarray, (tokens.prompts, targets))
     said, _ = map_runs(
-        speak, params, prompts, label=f"{label}, answers", reporter=reporter, options=RUN_OPTIONS
+        speak, params, asked, label=f"{label}, answers", reporter=reporter, options=RUN_OPTIONS
     )
     said = to_host(said)
     return [
@@ -160,12 +164,18 @@ def text_measures(texts: Sequence[str], answers: Sequence[str]) -> dict[str, np.
     }
 
 
-def _free(tokens: Tokens, prompt_length: int, said: Generation, top: int) -> dict[str, np.ndarray]:
-    ids, answer = answers_first(tokens.ids[:, prompt_length:], tokens.answer[:, prompt_length:])
-    assert said.logits is not None
-    ranks = token_ranks(said.logits, ids)
+def _spelt_answers(questions: QuestionSet) -> tuple[Array, Array]:
+    """The true answers' tokens from the first step of a generation on, and which of them count: not the end."""
+    tokens, start = questions.tokens.tokens, questions.tokens.prompt_length
+    ids, answer = answers_first(tokens.ids[:, start:], tokens.answer[:, start:])
+    return ids, answer * (ids != questions.model.tokenizer.eos)
+
+
+def _free(questions: QuestionSet, said: Generation, top: int) -> dict[str, np.ndarray]:
+    spelt, ranks = _spelt_answers(questions)[1], said.observed
+    assert ranks is not None
     measures = (
-        mean_reciprocal_rank(ranks, answer, said.taken),
-        top_hit_ratio(ranks, answer, top, said.taken),
+        mean_reciprocal_rank(ranks, spelt, said.taken),
+        top_hit_ratio(ranks, spelt, top, said.taken),
     )
     return {name: np.asarray(value) for name, value in zip(FREE_RUNNING, measures)}

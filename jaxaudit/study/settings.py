@@ -51,7 +51,8 @@ class StudySpec:
     tuning_seed, seeds
         Of the model on which rates are chosen, and of those that are reported; all different.
     free_running
-        Whether ranks are taken along the models' own answers, too.
+        Whether ranks are taken along the models' own answers, too, as the paper's code does. Models that were measured
+        without are made again.
     chunk
         Models that are trained at the same time; also what is lost at most when a study is killed.
 
@@ -72,11 +73,11 @@ class StudySpec:
     lora: LoraSpec | None = ADAPTERS
     epochs: int = 20
     batch_size: int = 4
-    rates: tuple[float, ...] = (5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 3e-3)
+    rates: tuple[float, ...] = (1e-4, 2e-4, 5e-4, 1e-3, 3e-3)
     min_utility: float = 0.8
     tuning_seed: int = 0
     seeds: tuple[int, ...] = (1, 2, 3)
-    free_running: bool = True
+    free_running: bool = False
     chunk: int = 2
 
     def __post_init__(self) -> None:
@@ -105,7 +106,7 @@ class StudySpec:
 
     def identity(self) -> dict[str, Any]:
         """What the result of one model depends on, its own seed, edge, method and rate aside; plain JSON types."""
-        chosen = ("fine_tuning", "fine_tuning_lora", "lora", "epochs", "batch_size", "free_running")
+        chosen = ("fine_tuning", "fine_tuning_lora", "lora", "epochs", "batch_size")
         return {name: value for name, value in asdict(self).items() if name in chosen}
 
 
@@ -131,8 +132,10 @@ def study_spec(preset: StudyPreset, **changes: Any) -> StudySpec:
     Parameters
     ----------
     preset
-        ``cpu``: for small decoders, minutes. ``paper``: what the paper states (20 passes with adapters, batches of 16
-        and 4, rates from 1e-6 to 5e-5), for a model that is really pretrained. ``smoke``: seconds, and learns nothing.
+        ``cpu``: for small decoders, minutes. ``paper``: passes, batches, warm-up and range of unlearning rates as the
+        paper states them, and what it leaves open (the adapters' sizes, the rate of fine-tuning) as its code has it,
+        but no dropout in unlearning; for a model that is really pretrained: a small one learns little in 20 passes.
+        ``smoke``: seconds, and learns nothing.
     changes
         Fields of `StudySpec`.
 

@@ -46,7 +46,8 @@ def fine_tune(
     """Train models from the pretrained one, each on all questions but those of its edge.
 
     The seed decides on the order of the questions (and on dropout), in the same way whatever is left out: questions of
-    the edge stay in their places, with weight 0. So models with and without an edge differ in nothing else.
+    the edge stay in their places, with weight 0. So models with and without an edge differ in nothing else. All seeds
+    start from the same parameters, and from the same draw of adapters if there are some.
 
     Parameters
     ----------

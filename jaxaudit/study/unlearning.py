@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from jaxaudit.data import Examples
 from jaxaudit.keys import stream_key
-from jaxaudit.llm import Decoder, adapters_only, decoder, lora_unlearner, token_model
+from jaxaudit.llm import Decoder, LoraSpec, adapters_only, decoder, lora_unlearner, token_model
 from jaxaudit.progress import Reporter
 from jaxaudit.runs import run_loops
 from jaxaudit.study.questions import QuestionSet
@@ -20,6 +21,7 @@ from jaxaudit.study.settings import RUN_OPTIONS, StudySpec
 from jaxaudit.train import Info, Loop, Params, take_batch
 from jaxaudit.unlearn.base import Batch, Trained, Unlearner
 from jaxaudit.unlearn.preference import pistol_methods
+from jaxaudit.unlearn.preference.presets import PresetName
 
 
 class Request(NamedTuple):
@@ -42,6 +44,14 @@ class UnlearningRun(NamedTuple):
     forget: Int[Array, " forget"]
     """Numbers of questions, in the order in which they are read."""
     rate: Float[Array, ""]
+
+
+class Unlearned(NamedTuple):
+    """What came out, with a leading axis of runs."""
+
+    params: PyTree
+    norms: Float[np.ndarray, " runs"]
+    """Euclidean norm of what each run changed, all that its adapters add to the model; 0: it has not unlearned."""
 
 
 class UnlearningShared(NamedTuple):
@@ -96,7 +106,6 @@ def at_own_rate(method: Unlearner) -> Unlearner:
     return method._replace(init=init, update=update, continues=True)
 
 
-@lru_cache(maxsize=32)  # one loop per method and settings, so that it is compiled once
 def unlearning_loop(
     model: Decoder, prompt_length: int, spec: StudySpec, method: str, num_forget: int
 ) -> Loop:
@@ -115,6 +124,23 @@ def unlearning_loop(
     num_forget
         Questions of an edge.
     """
+    settings = _LoopSettings(spec.reading, spec.lora, spec.epochs, spec.batch_size)
+    return _unlearning_loop(model, prompt_length, settings, method, num_forget)
+
+
+class _LoopSettings(NamedTuple):
+    """What of the settings of a study decides on its programs."""
+
+    reading: PresetName
+    lora: LoraSpec | None
+    epochs: int
+    batch_size: int
+
+
+@lru_cache(maxsize=32)  # one loop per method and settings, so that it is compiled once
+def _unlearning_loop(
+    model: Decoder, prompt_length: int, spec: _LoopSettings, method: str, num_forget: int
+) -> Loop:
     # The divergence is also over the questions' tokens, all other terms are over answers only.
     tokens = token_model(model, 1 if method == "kl" else prompt_length)
     methods = pistol_methods(
@@ -153,7 +179,7 @@ def unlearn(
     *,
     label: str = "unlearning",
     reporter: Reporter | None = None,
-) -> PyTree:
+) -> Unlearned:
     """Let fine-tuned models forget an edge each.
 
     Parameters
@@ -170,10 +196,6 @@ def unlearn(
         Parameters of every run's model, with a leading axis.
     label, reporter
         For progress.
-
-    Returns
-    -------
-    Parameters, with a leading axis of runs.
     """
     model = decoder(questions.model.spec, spec.lora)
     num_forget = len(questions.rows_of(requests[0].edge))
@@ -187,7 +209,13 @@ def unlearn(
         rate=jnp.asarray([request.rate for request in requests], jnp.float32),
     )
     shared = UnlearningShared(questions.pool, jax.tree.map(jnp.asarray, questions.model.params))
-    return run_loops(loop, run, shared, label=label, reporter=reporter, options=RUN_OPTIONS)[0].params
+    after = run_loops(loop, run, shared, label=label, reporter=reporter, options=RUN_OPTIONS)[0].params
+    return Unlearned(after, np.asarray(_norms(after, fine_tuned)))
+
+
+@jax.jit
+def _norms(after: PyTree, before: PyTree) -> Float[Array, " runs"]:
+    return jax.vmap(lambda one, other: optax.tree.norm(jax.tree.map(jnp.subtract, one, other)))(after, before)
 
 
 def _key(request: Request) -> Key[Array, ""]:

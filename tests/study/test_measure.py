@@ -38,10 +38,11 @@ def test_forced_measures_are_those_of_the_logits(micro, models, found, run):
         own = scores[np.arange(len(true)), true]
         ranks = (scores >= own[:, None]).sum(axis=1)
         log_probs = own - np.log(np.exp(scores).sum(axis=1))
+        assert true[-1] == micro.model.tokenizer.eos
         expected = {
             "probability": np.exp(log_probs.mean()),
-            "reciprocal rank": (1 / ranks).mean(),
-            "top hits": (ranks <= top).mean(),
+            "reciprocal rank": (1 / ranks[:-1]).mean(),  # the end token is no part of the text
+            "top hits": (ranks[:-1] <= top).mean(),
             "first hits": (ranks == 1).mean(),
         }
         for name, value in expected.items():
@@ -56,6 +57,35 @@ def test_an_answer_is_exact_if_and_only_if_all_its_tokens_come_first(found):
         assert set(one["text"][one["empty"] == 1]) <= {""} | {
             text for text in one["text"] if not text.strip()
         }
+
+
+def test_ranks_along_the_own_answer_are_those_of_an_uncached_generation(micro, models, found):
+    tokens, model, eos = micro.tokens, decoder(micro.model.spec), micro.model.tokenizer.eos
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf[1]), models)
+    forward = jax.jit(model.logits_fn)
+    for row in (0, 33):
+        places = np.flatnonzero(tokens.tokens.answer[row])
+        true = tokens.tokens.ids[row, places]
+        ids, reciprocal = np.array(tokens.tokens.ids[row]), []
+        for place, token in zip(places[:-1], true):
+            own = jax.tree.map(lambda leaf, row=row: leaf[row][None], tokens.tokens)._replace(ids=ids[None])
+            scores = np.asarray(forward(params, own))[0, place - 1]
+            reciprocal.append(1 / (scores >= scores[token]).sum())
+            ids[place] = scores.argmax()
+            if ids[place] == eos:
+                break
+        expected = sum(reciprocal) / (len(true) - 1)
+        assert found[1]["free reciprocal rank"][row] == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_model_that_diverged_knows_nothing(micro, models):
+    broken = jax.tree.map(lambda leaf: np.full_like(leaf, np.nan), models)
+    for one in measure(micro, broken, free_running=True):
+        for name in ("probability", "top hits", "first hits", "free top hits", "exact"):
+            assert (one[name] == 0).all(), name
+        lowest = 1 / micro.model.spec.vocabulary_size
+        assert one["reciprocal rank"] == pytest.approx(np.full(micro.num_questions, lowest))
+        assert (one["free reciprocal rank"] <= lowest * (1 + 1e-6)).all()
 
 
 def test_without_texts_only_forced_measures_are_there(micro, models, found):

@@ -3,28 +3,30 @@
 import jax
 import numpy as np
 
-from jaxaudit.study.shelf import Shelf, params_from_arrays, params_to_arrays
+from jaxaudit.study.resultstore import ResultStore, params_from_arrays, params_to_arrays
 
 
 def test_another_process_finds_what_was_put(tmp_path):
-    Shelf(tmp_path / "new").put("before/seed-1", {"recall": np.arange(3.0), "text": np.array(["8.", "Łódź"])})
-    found = Shelf(tmp_path / "new").get("before/seed-1")
+    ResultStore(tmp_path / "new").put(
+        "before/seed-1", {"recall": np.arange(3.0), "text": np.array(["8.", "Łódź"])}
+    )
+    found = ResultStore(tmp_path / "new").get("before/seed-1")
     assert found["recall"].tolist() == [0.0, 1.0, 2.0]
     assert found["text"].tolist() == ["8.", "Łódź"]
-    assert Shelf(tmp_path / "new").get("before/seed-2") is None
+    assert ResultStore(tmp_path / "new").get("before/seed-2") is None
 
 
 def test_a_damaged_file_counts_as_not_there(tmp_path):
-    Shelf(tmp_path).put("one", {"recall": np.ones(2)})
+    ResultStore(tmp_path).put("one", {"recall": np.ones(2)})
     (tmp_path / "one.npz").write_bytes(b"half a file")
-    assert Shelf(tmp_path).get("one") is None
+    assert ResultStore(tmp_path).get("one") is None
 
 
 def test_what_is_there_is_replaced(tmp_path):
-    shelf = Shelf(tmp_path)
+    results = ResultStore(tmp_path)
     for value in (1.0, 2.0):
-        shelf.put("one", {"x": np.array(value)})
-    assert float(Shelf(tmp_path).get("one")["x"]) == 2.0
+        results.put("one", {"x": np.array(value)})
+    assert float(ResultStore(tmp_path).get("one")["x"]) == 2.0
     assert [path.name for path in tmp_path.iterdir()] == ["one.npz"]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from jaxaudit.errors import InputError
 from jaxaudit.study import Case, QuestionSet, Study, Training, study_fingerprint
+from jaxaudit.study.models import MOVED
 
 ALL = [
     Case("base"),
@@ -63,14 +64,14 @@ def test_a_killed_study_goes_on(micro, micro_spec, fakes, tmp_path, monkeypatch)
             raise KeyboardInterrupt
         return fakes.unlearn(*args, **options)
 
-    monkeypatch.setattr("jaxaudit.study.study.unlearn", killed)
+    monkeypatch.setattr("jaxaudit.study.models.unlearn", killed)
     requests = [Case("unlearned", 1, edge, "npo", rate) for edge in ("0_1", "1_2") for rate in (1e-3, 1e-2)]
     with pytest.raises(KeyboardInterrupt):
         Study(micro, micro_spec, store=tmp_path).ensure(requests)
     rest = Study(micro, micro_spec, store=tmp_path).missing(requests)
     assert rest == requests[2:]
     fakes.trained.clear()
-    monkeypatch.setattr("jaxaudit.study.study.unlearn", fakes.unlearn)
+    monkeypatch.setattr("jaxaudit.study.models.unlearn", fakes.unlearn)
     Study(micro, micro_spec, store=tmp_path).ensure(requests)
     assert fakes.trained == []  # the fine-tuned model was kept
     assert [len(part) for _, part in fakes.unlearned] == [2, 2]
@@ -80,8 +81,71 @@ def test_the_fingerprint_follows_data_model_and_settings(micro, micro_spec):
     known = study_fingerprint(micro, micro_spec)
     assert study_fingerprint(micro, replace(micro_spec, chunk=7)) == known
     assert study_fingerprint(micro, replace(micro_spec, batch_size=5)) != known
+    assert study_fingerprint(micro, replace(micro_spec, free_running=True)) == known
     fewer = replace(micro.data, contracts=micro.data.contracts[:3])
     assert study_fingerprint(QuestionSet(fewer, micro.model), micro_spec) != known
+
+
+class Shifted:
+    """Another numbering of the same tokens."""
+
+    def __init__(self, inner):
+        self.inner, self.eos, self.pad, self.bos = inner, inner.eos, inner.pad, inner.bos
+        self.vocabulary_size = inner.vocabulary_size
+
+    def encode(self, text):
+        return [2 + (token - 1) % (self.vocabulary_size - 2) for token in self.inner.encode(text)]
+
+    def decode(self, ids):
+        return self.inner.decode([2 + (token - 3) % (self.vocabulary_size - 2) for token in ids])
+
+
+class OtherEnd(Shifted):
+    """The same numbering, but answers end otherwise."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.eos = inner.pad
+
+    def encode(self, text):
+        return self.inner.encode(text)
+
+    def decode(self, ids):
+        return self.inner.decode(ids)
+
+
+@pytest.mark.parametrize("kind", [Shifted, OtherEnd])
+def test_the_fingerprint_follows_the_tokenizer_through_the_data(micro, micro_spec, kind):
+    other = replace(micro.model, tokenizer=kind(micro.model.tokenizer))
+    assert other.fingerprint == micro.model.fingerprint
+    assert study_fingerprint(QuestionSet(micro.data, other), micro_spec) != study_fingerprint(
+        micro, micro_spec
+    )
+
+
+def test_ranks_along_own_answers_are_made_when_they_are_asked_for(micro, micro_spec, fakes, tmp_path):
+    case, tried = Case("retrained", 1, "0_1"), ALL[-1]
+    Study(micro, micro_spec, store=tmp_path).ensure([case, tried])
+    ranked = Study(micro, replace(micro_spec, free_running=True), store=tmp_path)
+    assert ranked.missing([case, tried]) == [case]
+    assert "free top hits" in ranked.result(case)
+    assert Study(micro, micro_spec, store=tmp_path).missing([case]) == []
+
+
+def test_what_unlearning_changed_is_kept(micro, micro_spec, fakes):
+    study = Study(micro, micro_spec)
+    assert float(study.result(Case("unlearned", 1, "0_1", "npo", 1e-3))[MOVED]) == 1.0
+    assert MOVED not in study.result(Case("retrained", 1, "0_1"))
+
+
+def test_edges_with_other_numbers_of_questions_are_unlearned_apart(micro, micro_spec, fakes, monkeypatch):
+    rows_of = micro.rows_of
+    monkeypatch.setattr(
+        QuestionSet, "rows_of", lambda self, edge: rows_of(edge)[:10] if edge == "1_2" else rows_of(edge)
+    )
+    cases = [Case("unlearned", 1, edge, "npo", 1e-3) for edge in ("0_1", "1_2", "2_3")]
+    Study(micro, micro_spec).ensure(cases)
+    assert [{one.edge for one in part} for _, part in fakes.unlearned] == [{"0_1", "2_3"}, {"1_2"}]
 
 
 def test_unknown_edges_and_methods_are_named(micro, micro_spec, fakes):
