@@ -89,9 +89,7 @@ def text(page: Page) -> str:
 
 def markdown(page: Page, options: "Options") -> str:
     """The Markdown page."""
-    command = f"python experiments/{page.script} --preset {options.preset}"
-    command += "" if options.reading == "pistol_paper" else f" --reading {options.reading}"
-    command += "" if options.data == "generated" else f" --data {options.data}"
+    command = f"python experiments/{page.script}{options.command}"
     figures = [Figure(_file(page, name, options), caption) for name, (_, caption) in page.figures.items()]
     first = Section("In short", (Code(command), *page.warnings, *map(Text, page.summary), *figures))
     return markdown_page(page.title, [first, checks_section(page.checks), *page.sections])
@@ -102,8 +100,7 @@ def _file(page: Page, name: str, options: "Options") -> str:
 
 
 def _stem(page: Page, options: "Options") -> str:
-    reading = "" if options.reading == "pistol_paper" else f"_{options.reading}"
-    return f"{page.name}_{options.preset}{reading}"
+    return f"{page.name}_{options.stem}"
 
 
 def save(folder: Path, page: Page, options: "Options") -> list[Path]:
@@ -111,7 +108,8 @@ def save(folder: Path, page: Page, options: "Options") -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "title": page.title,
-        "preset": options.preset,
+        "preset": options.settings,
+        "model": options.model,
         "spec": asdict(options.spec),
         "summary": page.summary,
         "warnings": [one.text for one in page.warnings],

@@ -59,8 +59,10 @@ def beside(
     groups: dict[str, str],
     ours: dict[str, dict[str, str]],
     title: str = "Beside the paper",
+    *,
+    name: str = "ours",
 ) -> Section:
-    """The paper's three models next to the small decoder.
+    """The paper's three models next to the one of the study.
 
     Parameters
     ----------
@@ -72,6 +74,8 @@ def beside(
         By group and method (the paper's name): a cell.
     title
         Of the section.
+    name
+        Of our column.
     """
     values = printed(table, column)
     body = [
@@ -88,7 +92,7 @@ def beside(
         f"Table {table} of the paper, {column.replace('_', ' ')}. Its models have 7 billion parameters and knew much "
         "beforehand: compare directions, not sizes."
     )
-    return Section(title, (Text(text), Table(("forgotten", "method", *MODELS, "ours"), tuple(body))))
+    return Section(title, (Text(text), Table(("forgotten", "method", *MODELS, name), tuple(body))))
 
 
 def ours_by_method(

@@ -1,6 +1,7 @@
 """Table 2 of the PISTOL paper: forgetting a highly (A_B) and a less (A_C) inter-connected edge of Dataset 1.
 
-    python experiments/pistol_table2.py [--preset cpu|paper|smoke] [--reading pistol_paper|pistol_code] [--dry-run]
+    python experiments/pistol_table2.py [--model small|smollm2|FOLDER] [--preset cpu|paper|smollm2|smoke]
+        [--reading pistol_paper|pistol_code] [--dry-run]
 
 Cost: `--dry-run` says it; what is finished is kept, and a killed run goes on. Paper (Llama2, deviation scores of AB and
 AC): GA 54.4 and 33.1, GD 65.6 and 29.4, UKL 70.3 and 54.6, DPO 31.6 and 25.1, NPO 39.8 and 37.8.
@@ -22,6 +23,7 @@ from jaxaudit.study.page import (
     parts_table,
     rates_section,
     reading_section,
+    samples_section,
     warnings,
     with_interval,
 )
@@ -63,7 +65,10 @@ def build(studies: Studies) -> Page:
         sections=(
             Section(f"Forgetting {HIGH} and {LOW}", (outcome_table(outcomes),)),
             Section("Retained questions", (parts_table(outcomes),)),
-            pistol_paper.beside("2", "deviation_score", {HIGH: "AB", LOW: "AC"}, our_scores(outcomes)),
+            pistol_paper.beside(
+                "2", "deviation_score", {HIGH: "AB", LOW: "AC"}, our_scores(outcomes), name=studies.our_name
+            ),
+            samples_section(study, (HIGH, LOW), studies.chosen_rates("dataset-1")),
             rates_section(study, studies.rates("dataset-1"), studies.tuning_edges("dataset-1"), (HIGH, LOW)),
             reading_section(),
             pistol_paper.slips_section(),

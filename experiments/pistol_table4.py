@@ -1,6 +1,7 @@
 """Table 4 of the PISTOL paper: forgetting sales (A_C) or employment (A_n), and what it does to either domain.
 
-    python experiments/pistol_table4.py [--preset cpu|paper|smoke] [--reading pistol_paper|pistol_code] [--dry-run]
+    python experiments/pistol_table4.py [--model small|smollm2|FOLDER] [--preset cpu|paper|smollm2|smoke]
+        [--reading pistol_paper|pistol_code] [--dry-run]
 
 The retained sets are independent: the edges E_F (sales) and E_q (employment) share no entity with what is forgotten.
 Cost: `--dry-run` says it; what is finished is kept. Paper (Llama2, GA): A_C leaves E_F lower than E_q.
@@ -21,6 +22,7 @@ from jaxaudit.study.page import (
     outcome_table,
     rates_section,
     reading_section,
+    samples_section,
     warnings,
 )
 from jaxaudit.study.resampling import paired_interval
@@ -102,7 +104,8 @@ def build(studies: Studies) -> Page:
                 (Text("Recall, mean ± standard deviation between seeds."), domain_table(outcomes)),
             ),
             Section("Forgetting sales or employment", (outcome_table(outcomes),)),
-            *(_beside(outcomes, domain) for domain in PAPER_COLUMNS),
+            *(_beside(outcomes, domain, studies.our_name) for domain in PAPER_COLUMNS),
+            samples_section(study, (EMPLOYMENT,), studies.chosen_rates("dataset-1")),
             rates_section(
                 study, studies.rates("dataset-1"), studies.tuning_edges("dataset-1"), tuple(DOMAINS)
             ),
@@ -138,10 +141,10 @@ def domain_table(outcomes: dict[str, list[Outcome]], measure: str = "recall") ->
     return Table(("forgotten", "method", "forget", "sales (EF)", "employment (Eq)"), tuple(rows))
 
 
-def _beside(outcomes: dict[str, list[Outcome]], domain: str) -> Section:
+def _beside(outcomes: dict[str, list[Outcome]], domain: str, name: str) -> Section:
     ours = pistol_paper.ours_by_method(outcomes, lambda one: f"{one.mean(f'disconnected {domain}'):.3f}")
     title = f"Beside the paper: recall of {domain}"
-    return pistol_paper.beside("4", PAPER_COLUMNS[domain], PAPER_NAMES, ours, title)
+    return pistol_paper.beside("4", PAPER_COLUMNS[domain], PAPER_NAMES, ours, title, name=name)
 
 
 SCRIPT = Script(needs, build)

@@ -139,7 +139,9 @@ def fine_tuning_loop(model: TokenModel, spec: AdamWSpec, num_members: int) -> Lo
 
 
 @lru_cache(maxsize=64)
-def lora_tuning_loop(model: Decoder, spec: AdamWSpec, num_members: int, prompt_length: int = 1) -> Loop:
+def lora_tuning_loop(
+    model: Decoder, spec: AdamWSpec, num_members: int, prompt_length: int = 1, packed: int | None = None
+) -> Loop:
     """Training of adapters on a base that all runs share, from `TrainingRun` and `LoraShared` to a `TrainState`.
 
     The base is an argument, not a constant of the program, so it may be large. Dropout, if the spec of the adapters has
@@ -153,7 +155,7 @@ def lora_tuning_loop(model: Decoder, spec: AdamWSpec, num_members: int, prompt_l
         Epochs, batch size and optimiser.
     num_members
         Examples that each run trains on.
-    prompt_length
+    prompt_length, packed
         As for `token_model`.
 
     Raises
@@ -171,7 +173,7 @@ def lora_tuning_loop(model: Decoder, spec: AdamWSpec, num_members: int, prompt_l
 
         def log_probs_fn(adapters: Params, examples: Examples) -> Float[Array, "examples tokens"]:
             tokens, params = truth(examples), Adapted(shared.base, adapters)
-            output = model.forward(params, tokens, first=prompt_length - 1, dropout_key=key)
+            output = model.forward(params, tokens, first=prompt_length - 1, dropout_key=key, packed=packed)
             return pick_log_probs(output.logits[:, :-1], tokens.ids[:, prompt_length:])
 
         # As answer_loss, whose cache must not keep what belongs to one step.

@@ -2,7 +2,7 @@
 
 The order of use::
 
-    model = small_model(data)                       # or LanguageModel(name, spec, params, tokenizer)
+    model = small_model(data)                       # or published_model("smollm2"), with study_spec("smollm2")
     study = Study(QuestionSet(data, model), study_spec("cpu"), store=folder)
     choices = choose_rates(study, ["A_B", "A_C"])   # every rate that was tried is kept
     outcome(study, ["A_B"], "npo", choices["npo"].rate).excess
@@ -11,7 +11,7 @@ Reference: X. Qiu et al., "How Data Inter-connectivity Shapes LLMs Unlearning: A
 arXiv 2406.16810v2 (2025).
 
 languagemodel
-    The pretrained model; a small one that is made here.
+    The pretrained model: a published one, or a small one that is made here.
 questions
     The data as tokens, with the parts that results are broken down by.
 settings
@@ -24,12 +24,14 @@ rates
     The learning rate of every method.
 outcome, effects, resampling
     Scores beside retraining; differences and rank correlations, with intervals.
+cost
+    What it would take on this machine.
 page, figures, report
     What a reader sees.
 """
 
 from jaxaudit.study.effects import Effect, monotone, rank_correlation, score_difference
-from jaxaudit.study.languagemodel import LanguageModel, make_background, small_model
+from jaxaudit.study.languagemodel import LanguageModel, make_background, published_model, small_model
 from jaxaudit.study.measure import measure
 from jaxaudit.study.models import Case, Study, study_fingerprint
 from jaxaudit.study.outcome import (
@@ -73,6 +75,7 @@ __all__ = [
     "outcome",
     "outcome_cases",
     "outcomes_of",
+    "published_model",
     "rank_correlation",
     "recall_table",
     "score_difference",

@@ -10,8 +10,8 @@ from jaxtyping import PyTree
 
 from jaxaudit.checks import check_choice
 from jaxaudit.data.pistol import PistolData
+from jaxaudit.llm import Adapted, DecoderSpec, LoraSpec, decoder, init_adapters, merge
 from jaxaudit.progress import Reporter, SilentReporter
-from jaxaudit.runs import to_host
 from jaxaudit.store import fingerprint, hash_arrays
 from jaxaudit.study.measure import FREE_RUNNING, measure
 from jaxaudit.study.questions import QuestionSet
@@ -78,6 +78,7 @@ class Study:
     ) -> None:
         self.questions, self.spec = questions, spec
         self.reporter = reporter or SilentReporter()
+        self._merged: dict[int, Params] = {}
         self.store = ResultStore(None if store is None else store / study_fingerprint(questions, spec)[:16])
 
     @property
@@ -126,11 +127,10 @@ class Study:
         """Cases of one seed."""
         of_kind = {kind: [case for case in cases if case.kind == kind] for kind in _KINDS}
         if of_kind["base"]:
-            base = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self.questions.model.params)
-            self._keep(of_kind["base"], base)
+            self._keep(of_kind["base"], *self._base())
         unlearned = [*of_kind["tried"], *of_kind["unlearned"]]
         before = of_kind["before"]
-        if unlearned and not before and self.store.get(_weights(unlearned[0].seed)) is None:
+        if unlearned and not before and self.store.get(self._weights(unlearned[0].seed)) is None:
             before = [Case("before", unlearned[0].seed)]
         self._train([*before, *of_kind["retrained"]])
         groups: dict[tuple[str, str, int], list[Case]] = {}
@@ -140,33 +140,49 @@ class Study:
         for (_, method, _), together in groups.items():
             self._unlearn(method, together)
 
+    def _base(self) -> tuple[PyTree, LoraSpec | None]:
+        """The pretrained model; of a study of adapters, with such as add nothing, so that it is not copied."""
+        questions, lora = self.questions, self.spec.lora
+        if lora is None:
+            return jax.tree.map(lambda leaf: leaf[None], questions.base), None
+        adapters = init_adapters(jax.random.key(0), questions.model.spec, lora)
+        return Adapted(questions.base, jax.tree.map(lambda leaf: leaf[None], adapters)), lora
+
     def fine_tuned(self, seed: int) -> Params:
-        """The model before unlearning."""
-        if self.store.get(_weights(seed)) is None:
-            self._train([Case("before", seed)])
-        arrays = self.store.get(_weights(seed))
-        assert arrays is not None
-        return params_from_arrays(arrays, self.questions.model.params)
+        """The model before unlearning, with its adapters merged; the last one that was asked for is kept."""
+        if seed not in self._merged:
+            if self.store.get(self._weights(seed)) is None:
+                self._train([Case("before", seed)])
+            arrays, lora = self.store.get(self._weights(seed)), self.spec.fine_tuning_lora
+            assert arrays is not None
+            whole = params_from_arrays(arrays, _shapes(self.questions.model.spec, lora))
+            self._merged.clear()
+            self._merged[seed] = whole if lora is None else merge(self.questions.base, whole, lora)
+        return self._merged[seed]
+
+    def _weights(self, seed: int) -> str:
+        """Place of a model before unlearning: all its parameters, or its adapters."""
+        return f"{'weights' if self.spec.fine_tuning_lora is None else 'adapters'}/seed-{seed}"
 
     def _train(self, cases: Sequence[Case]) -> None:
         for part in self._chunks(cases, "fine-tuning"):
             trainings = [Training(case.edge or None, case.seed) for case in part]
-            params = to_host(fine_tune(self.questions, self.spec, trainings, reporter=self.reporter))
+            params = fine_tune(self.questions, self.spec, trainings, reporter=self.reporter)
+            trained = params.adapters if isinstance(params, Adapted) else params
             for run, case in enumerate(part):
                 if case.kind == "before":
-                    own = jax.tree.map(lambda leaf, run=run: leaf[run], params)
-                    self.store.put(_weights(case.seed), params_to_arrays(own))
-            self._keep(part, params)
+                    own = jax.tree.map(lambda leaf, run=run: leaf[run], trained)
+                    self.store.put(self._weights(case.seed), params_to_arrays(own), keep=False)
+            self._keep(part, params, self.spec.fine_tuning_lora)
 
     def _unlearn(self, method: str, cases: Sequence[Case]) -> None:
         for part in self._chunks(cases, method):
-            models = [self.fine_tuned(case.seed) for case in part]
-            fine_tuned = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
+            fine_tuned = self.fine_tuned(part[0].seed)
             requests = [Request(case.edge, case.rate, case.seed) for case in part]
             after = unlearn(
                 self.questions, self.spec, method, requests, fine_tuned, label=method, reporter=self.reporter
             )
-            self._keep(part, after.params, after.norms)
+            self._keep(part, after.params, self.spec.lora, after.norms)
 
     def _chunks(self, cases: Sequence[_Item], label: str) -> Iterator[list[_Item]]:
         """Parts of one length; the last one is filled up, so that one compiled program serves all."""
@@ -178,10 +194,17 @@ class Study:
             part = list(cases[first : first + size])
             yield part + [part[-1]] * (size - len(part))
 
-    def _keep(self, cases: Sequence[Case], params: PyTree, norms: np.ndarray | None = None) -> None:
+    def _keep(
+        self,
+        cases: Sequence[Case],
+        params: PyTree,
+        lora: LoraSpec | None,
+        norms: np.ndarray | None = None,
+    ) -> None:
         results = measure(
             self.questions,
             params,
+            lora=lora,
             with_texts=cases[0].kind != "tried",
             free_running=self._is_ranked(cases[0]),
             reporter=self.reporter,
@@ -197,8 +220,12 @@ class Study:
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-def _weights(seed: int) -> str:
-    return f"weights/seed-{seed}"
+def _shapes(model: DecoderSpec, lora: LoraSpec | None) -> Params:
+    """Structure of what training leaves."""
+    key = jax.random.key(0)
+    if lora is None:
+        return jax.eval_shape(decoder(model).init_fn, key)
+    return jax.eval_shape(lambda: init_adapters(key, model, lora))
 
 
 def study_fingerprint(questions: QuestionSet, spec: StudySpec) -> str:

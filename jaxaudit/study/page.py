@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from jaxaudit.metrics import Interval
 from jaxaudit.report.blocks import Section, Table, Text, Warn
-from jaxaudit.study.models import Study
+from jaxaudit.study.models import Case, Study
 from jaxaudit.study.outcome import BASELINES, Outcome
 from jaxaudit.study.rates import RateChoice
 from jaxaudit.study.settings import SHORT_NAMES
@@ -241,15 +243,63 @@ def conditions_section(study: Study) -> Section:
     spec, model, data = study.spec, study.questions.model, study.data
     rows = [
         ("model", model.description or model.name),
+        ("prompt", repr(model.template)),
         ("data", f"{len(data.entities)} entities, {len(data.edges)} edges, {len(data.records)} questions"),
         *((name, str(value)) for name, value in vars(spec).items()),
     ]
+    tokens = study.questions.tokens.tokens
+    asked = Text(
+        f"Question and answer take {tokens.real.sum(axis=1).mean():.1f} tokens on average, of which the answer "
+        f"{tokens.answer.sum(axis=1).mean():.1f}; {tokens.ids.shape[1]} with padding, which is left out where that "
+        "saves a tenth."
+    )
     note = Text(
         "Adapters of unlearning have no dropout, where the authors' code has 0.05. Models of all seeds start from the "
         "same pretrained parameters; seeds differ in the order of the questions and in the adapters of unlearning, "
         "which are the same for all methods and rates."
     )
-    return Section("Model, data and settings", (Table(("what", "value"), tuple(rows)), note))
+    return Section("Model, data and settings", (Table(("what", "value"), tuple(rows)), asked, note))
+
+
+_SAMPLES = {"exclusive": 2, "shared": 1, "retain": 1}
+"""Questions of each part whose answers are shown."""
+
+
+def samples_section(study: Study, edges: Sequence[str], rates: Mapping[str, float]) -> Section:
+    """Some questions of each edge, and what the models of the first seed answer before and after unlearning.
+
+    Parameters
+    ----------
+    study
+        Whose models are all made.
+    edges
+        That were forgotten, one at a time.
+    rates
+        Learning rate of every method.
+    """
+    seed, questions = study.spec.seeds[0], study.questions
+    rows = []
+    for edge in edges:
+        models = {
+            "before": Case("before", seed),
+            "retrained": Case("retrained", seed, edge),
+            **{method: Case("unlearned", seed, edge, method, rate) for method, rate in rates.items()},
+        }
+        answers = {method: study.result(case)["text"] for method, case in models.items()}
+        parts = questions.parts(edge)
+        for part, count in _SAMPLES.items():
+            for row in np.flatnonzero(parts.get(part, ()))[:count]:
+                asked = (edge, part, questions.questions[row])
+                rows.append((*asked, "true answer", questions.answers[row]))
+                rows += [
+                    ("", "", "", method_title(method), str(texts[row])) for method, texts in answers.items()
+                ]
+    text = Text(
+        f"The first questions of each part, answered by the models of seed {seed}; nothing is picked."
+    )
+    return Section(
+        "Samples", (text, Table(("forgotten", "part", "question", "model", "answer"), tuple(rows)))
+    )
 
 
 def reading_section() -> Section:

@@ -28,6 +28,7 @@ from jaxaudit.study.page import (
     ranks_table,
     rates_section,
     reading_section,
+    samples_section,
     warnings,
 )
 from jaxaudit.study.rates import RateChoice, choose_rates
@@ -44,9 +45,15 @@ class StudyReport(NamedTuple):
     floors: Mapping[str, float]
     """By edge: recall of the best constant guesses of who never saw it."""
 
+    @property
+    def rates(self) -> dict[str, float]:
+        """That was chosen, by method."""
+        return {method: choice.rate for method, choice in self.choices.items()}
+
     def document(self) -> dict[str, Any]:
         """Plain JSON types."""
         return {
+            "model": self.study.questions.model.name,
             "spec": asdict(self.study.spec),
             "tuning_edges": list(self.tuning_edges),
             "rates": {method: choice.document() for method, choice in self.choices.items()},
@@ -76,6 +83,7 @@ class StudyReport(NamedTuple):
             Section("Outcomes", (*warnings(self.outcomes), Text(text), outcome_table(self.outcomes))),
             Section("Retained questions, by distance and domain", (parts_table(self.outcomes), *figures)),
             Section("Ranks of the true answers' tokens", (ranks_table(self.outcomes),)),
+            samples_section(self.study, tuple(self.outcomes), self.rates),
             rates_section(self.study, self.choices, self.tuning_edges, tuple(self.outcomes)),
             reading_section(),
             conditions_section(self.study),

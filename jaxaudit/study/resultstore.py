@@ -42,9 +42,10 @@ class ResultStore:
                 return None
         return self._memory.get(name)
 
-    def put(self, name: str, arrays: Arrays) -> None:
-        """Keep arrays; what was there is replaced."""
-        self._memory[name] = dict(arrays)
+    def put(self, name: str, arrays: Arrays, *, keep: bool = True) -> None:
+        """Keep arrays; what was there is replaced. With ``keep=False`` on disk only, if there is a folder."""
+        if keep or self.folder is None:
+            self._memory[name] = dict(arrays)
         if self.folder is not None:
             self._path(name).parent.mkdir(parents=True, exist_ok=True)
             write_npz(self._path(name), arrays, overwrite=True)

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from jaxaudit.metrics import deviation_score
-from tests.cli.test_pistol_run import _params
+from tests.cli.test_pistol_run import _params, write_published
 from tests.study.conftest import Fakes
 
 FOLDER = Path(__file__).parents[2] / "experiments"
@@ -114,6 +114,36 @@ def test_the_code_reading_has_other_methods_and_files(fakes, tmp_path, capsys):
 def test_a_dry_run_trains_nothing(table, fakes, capsys):
     assert run(table, "--dry-run") == 0
     assert "together about" in capsys.readouterr().out
+    assert fakes.trained == []
+
+
+@pytest.fixture
+def published(tmp_path):
+    data = importlib.import_module("pistol_data").load("dataset-1", "generated", small=True)
+    return write_published(tmp_path / "Tiny", [record.question for record in data.records])
+
+
+@pytest.mark.parametrize("table", ["table2", "appendix"])
+def test_a_published_model_stands_beside_the_papers(table, fakes, published, tmp_path, capsys):
+    """Tables of Dataset 1 only: nothing else is trained; rates are chosen on one edge."""
+    out = tmp_path / "out"
+    options = ["--preset", "smoke", "--quiet", "--store", str(tmp_path), "--out", str(out)]
+    assert run(table, *options, "--model", str(published)) == 0
+    page = (out / f"{table}_smoke_Tiny.md").read_text()
+    assert "| Gemma-7B | Tiny |" in page
+    assert f"--model {published}" in page
+    titles = {"table2": ("Samples",), "appendix": ("Beside Table 6", "Beside Table 8")}
+    assert all(title in page for title in titles[table])
+    assert "Beside Table 7" not in page
+    tuned = {request.edge for _, requests in fakes.unlearned for request in requests if request.seed == 0}
+    assert tuned == {"A_C2"}
+
+
+def test_the_cost_of_a_published_model_comes_from_its_tokens(fakes, published, capsys):
+    assert run("table2", "--dry-run", "--model", str(published)) == 0
+    printed = capsys.readouterr().out
+    assert "tokens per question" in printed
+    assert "4 models fine-tuned or retrained, 10 unlearned, 20 more" in printed  # seeds 0 and 1; two edges
     assert fakes.trained == []
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxaudit.data.pistol import chain, generate
-from jaxaudit.llm import DecoderSpec, LoraSpec, decoder, word_tokenizer
+from jaxaudit.llm import Adapted, DecoderSpec, LoraSpec, decoder, word_tokenizer
 from jaxaudit.llm.finetuning import AdamWSpec
 from jaxaudit.study import LanguageModel, QuestionSet, StudySpec, Unlearned
 
@@ -72,8 +72,9 @@ class Fakes:
         )
 
     def measure(self, questions, params, *, with_texts=True, free_running=False, **options):
-        found = []
-        for number in jax.tree.leaves(params)[0].reshape(len(jax.tree.leaves(params)[0]), -1)[:, 0]:
+        found, per_run = [], params.adapters if isinstance(params, Adapted) else params
+        first = np.asarray(jax.tree.leaves(per_run)[0])
+        for number in first.reshape(len(first), -1)[:, 0]:
             rng = np.random.default_rng(int(abs(number)))
             names = ["probability", "reciprocal rank", "top hits", "first hits"]
             names += ["recall", "exact", "empty"] if with_texts else []

@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxaudit.llm import decoder
+from jaxaudit.llm import Adapted, LoraSpec, decoder, merge
 from jaxaudit.metrics import scaled_top
 from jaxaudit.study import measure
 from jaxaudit.study.measure import text_measures
+from tests.llm.reference import random_adapters
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,41 @@ def test_without_texts_only_forced_measures_are_there(micro, models, found):
     assert set(forced[0]) == {"probability", "reciprocal rank", "top hits", "first hits"}
     for name, values in forced[1].items():
         np.testing.assert_array_equal(values, found[1][name])
+
+
+def test_models_that_share_a_base_are_those_with_merged_adapters(micro):
+    lora = LoraSpec(rank=2, targets=("q", "down"), dropout=0.0)
+    draws = [random_adapters(micro.model.spec, lora, seed) for seed in (0, 1)]
+    adapters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *draws)
+    whole = [merge(micro.base, own, lora) for own in draws]
+    found = measure(micro, Adapted(micro.base, adapters), lora=lora, with_texts=False)
+    expected = measure(micro, jax.tree.map(lambda *leaves: jnp.stack(leaves), *whole), with_texts=False)
+    for one, two in zip(found, expected):
+        for name in one:
+            np.testing.assert_allclose(one[name], two[name], rtol=1e-4, atol=1e-6)
+    assert (found[0]["probability"] != found[1]["probability"]).any()
+
+
+def test_blocks_of_rows_give_the_same(micro, models, found, monkeypatch):
+    per_row = micro.tokens.answer_length * micro.model.spec.vocabulary_size
+    monkeypatch.setattr("jaxaudit.study.measure._LOGITS", 30 * per_row)
+    monkeypatch.setattr("jaxaudit.study.measure._SPOKEN", 33)
+    for one, two in zip(measure(micro, models, free_running=True), found):
+        for name in two:
+            if name == "text":
+                assert one[name].tolist() == two[name].tolist()
+            else:
+                np.testing.assert_allclose(one[name], two[name], rtol=1e-5)
+
+
+def test_what_is_known_to_the_last_token_is_not_generated(micro, models, found, monkeypatch):
+    """Told that every answer is known, no model is asked to speak, and the texts are the true answers."""
+    monkeypatch.setattr("jaxaudit.study.measure._speaker", lambda *args: None)
+    forced = [{**one, "first hits": np.ones(micro.num_questions)} for one in found]
+    monkeypatch.setattr("jaxaudit.study.measure._forced_measures", lambda asked: forced)
+    for one in measure(micro, models, free_running=True):
+        assert one["text"].tolist() == micro.answers
+        assert (one["free reciprocal rank"] == 1).all()
 
 
 def test_texts_are_compared_by_recall():

@@ -2,11 +2,16 @@
 
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxaudit.errors import InputError
+from jaxaudit.llm import Adapted, LoraSpec, merge
 from jaxaudit.study import Case, QuestionSet, Study, Training, study_fingerprint
 from jaxaudit.study.models import MOVED
+from tests.llm.reference import random_adapters
 
 ALL = [
     Case("base"),
@@ -153,3 +158,26 @@ def test_unknown_edges_and_methods_are_named(micro, micro_spec, fakes):
         Study(micro, micro_spec).result(Case("retrained", 1, "A_B"))
     with pytest.raises(InputError, match=r"method must be one of gradient_ascent, .*got 'magic'"):
         Study(micro, micro_spec).result(Case("unlearned", 1, "0_1", "magic", 1.0))
+
+
+def test_of_a_model_with_adapters_these_alone_are_kept(micro, micro_spec, fakes, tmp_path, monkeypatch):
+    """And merged when the model is to forget; two models of one seed are two rows of one tree."""
+    lora = LoraSpec(rank=1, alpha=2.0, targets=("q", "down"), dropout=0.0)
+    draws = [random_adapters(micro.model.spec, lora, seed) for seed in (0, 1)]
+
+    def trained(questions, spec, trainings, **options):
+        adapters = [draws[training.edge is None] for training in trainings]
+        return Adapted(questions.base, jax.tree.map(lambda *leaves: jnp.stack(leaves), *adapters))
+
+    monkeypatch.setattr("jaxaudit.study.models.fine_tune", trained)
+    study = Study(micro, replace(micro_spec, fine_tuning_lora=lora), store=tmp_path)
+    study.ensure([Case("retrained", 1, "0_1"), Case("before", 1)])
+    found, expected = study.fine_tuned(1), merge(micro.base, draws[1], lora)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    (file,) = tmp_path.rglob("adapters/seed-1.npz")
+    stored = np.load(file)
+    assert sum(stored[name].size for name in stored.files) == sum(
+        leaf.size for leaf in jax.tree.leaves(draws[1])
+    )
+    again = Study(micro, replace(micro_spec, fine_tuning_lora=lora), store=tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, again.fine_tuned(1), expected)

@@ -34,3 +34,13 @@ def test_parameters_come_back_as_they_were(micro):
     params = micro.model.params
     back = params_from_arrays(params_to_arrays(params), params)
     jax.tree.map(np.testing.assert_array_equal, params, back)
+
+
+def test_what_is_large_can_be_kept_on_disk_only(tmp_path):
+    results = ResultStore(tmp_path)
+    results.put("weights", {"x": np.ones(3)}, keep=False)
+    assert results._memory == {}
+    np.testing.assert_array_equal(results.get("weights")["x"], np.ones(3))
+    memory = ResultStore(None)
+    memory.put("weights", {"x": np.ones(3)}, keep=False)  # there is no disk
+    assert memory.get("weights") is not None

@@ -9,7 +9,9 @@ import optax
 import pytest
 
 from jaxaudit.data import Examples
-from jaxaudit.llm import decoder, init_adapters, merge
+from jaxaudit.errors import InputError
+from jaxaudit.llm import LoraSpec, decoder, init_adapters, merge
+from jaxaudit.runs.programs import COMPILATIONS
 from jaxaudit.study import Request, at_own_rate, unlearn, unlearning
 from jaxaudit.unlearn import Batch, Trained, apply
 from jaxaudit.unlearn.ascent import gradient_ascent
@@ -41,16 +43,18 @@ def test_its_own_rate_is_the_rate_of_the_optimiser(preset, rate):
     assert float(jnp.abs(expected - start).max()) > 0
 
 
-def stacked(questions, runs):
-    return jax.tree.map(lambda leaf: np.stack([leaf] * runs), questions.model.params)
-
-
 def noisy(questions, seed=0):
     """Fine-tuned parameters that differ from the base, and between runs."""
     rng = np.random.default_rng(seed)
     return jax.tree.map(
         lambda leaf: leaf + rng.normal(scale=0.3, size=leaf.shape).astype(np.float32), questions.model.params
     )
+
+
+def merged(found, run, spec):
+    """Parameters of one of several unlearned models."""
+    adapters = jax.tree.map(lambda leaf: leaf[run], found.params.adapters)
+    return merge(found.params.base, adapters, spec.lora)
 
 
 class Plain:
@@ -149,46 +153,65 @@ def test_the_loop_is_the_methods_loss_from_the_fine_tuned_model(micro, micro_spe
     """The fine-tuned model is not the base, so that a method with the wrong one of them as reference is seen."""
     spec, fine_tuned = replace(micro_spec, reading=reading), noisy(micro)
     request = Request("1_2", 1e-2, 1)
-    runs = jax.tree.map(lambda leaf: np.stack([leaf, leaf]), fine_tuned)
-    found = unlearn(micro, spec, method, [request, request._replace(rate=1e-3)], runs)
     start = jax.tree.map(jnp.asarray, fine_tuned)
+    found = unlearn(micro, spec, method, [request, request._replace(rate=1e-3)], start)
     expected = plain_unlearning(micro, spec, method, request, start)
-    for one, two in zip(jax.tree.leaves(found.params), jax.tree.leaves(expected)):
-        np.testing.assert_allclose(one[0], two, rtol=1e-3, atol=1e-6)
-    assert any((leaf[0] != leaf[1]).any() for leaf in jax.tree.leaves(found.params))
-    for run, norm in enumerate(found.norms):
-        moved = jax.tree.map(lambda leaf, before, run=run: leaf[run] - before, found.params, fine_tuned)
+    first, second = (merged(found, run, spec) for run in range(2))
+    for one, two in zip(jax.tree.leaves(first), jax.tree.leaves(expected)):
+        np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-6)
+    assert any((a != b).any() for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second)))
+    for own, norm in zip((first, second), found.norms):
+        moved = jax.tree.map(jnp.subtract, own, start)
         assert norm == pytest.approx(float(optax.tree.norm(moved)), rel=1e-4)
         assert norm > 0
 
 
-def test_a_run_that_changes_nothing_has_norm_0(micro, micro_spec):
+@pytest.mark.parametrize("lora", [None, LoraSpec(rank=1, targets=("q",), dropout=0.0)])
+def test_a_run_that_changes_nothing_has_norm_0(micro, micro_spec, lora):
     """One update, in which the rate of warm-up is still 0; and another that is not finite."""
-    spec = replace(micro_spec, lora=None, epochs=1, batch_size=20)
-    runs = stacked(micro, 2)
-    jax.tree.leaves(runs)[0][1] = np.nan
-    norms = unlearn(micro, spec, "gradient_ascent", [Request("1_2", 1e-2, 1)] * 2, runs).norms
-    assert norms[0] == 0
-    assert np.isnan(norms[1])
+    spec, request = replace(micro_spec, lora=lora, epochs=1, batch_size=20), Request("1_2", 1e-2, 1)
+    assert unlearn(micro, spec, "gradient_ascent", [request], micro.base).norms == [0.0]
+    if lora is None:
+        broken = {**micro.base, "embedding": jnp.full_like(micro.base["embedding"], jnp.nan)}
+        assert np.isnan(unlearn(micro, spec, "gradient_ascent", [request], broken).norms[0])
 
 
-def test_settings_that_do_not_matter_do_not_make_another_program(micro, micro_spec):
-    model = decoder(micro.model.spec, micro_spec.lora)
-    loops = [
-        unlearning.unlearning_loop(model, 9, replace(micro_spec, **change), "npo", 20)
-        for change in ({}, {"seeds": (7,), "rates": (1e-5,), "chunk": 3, "min_utility": 0.1})
-    ]
-    assert loops[0] is loops[1]
-    assert unlearning.unlearning_loop(model, 9, replace(micro_spec, epochs=2), "npo", 20) is not loops[0]
+@pytest.mark.parametrize("method", ["npo", "kl"])
+def test_nothing_that_is_shared_is_part_of_the_state(micro, micro_spec, method):
+    """Adapters, moments of the optimiser and scores of the answers: neither the base nor a reference model."""
+    model, lora = micro.model.spec, micro_spec.lora
+    settings = unlearning.LoopSettings("pistol_paper", lora, 1, 10, micro.tokens.prompt_length, 20, None)
+    loop = unlearning.unlearning_loop(model, settings, method)
+    run = unlearning.UnlearningRun(jax.random.key(0), jnp.arange(20, 80), jnp.arange(20), jnp.array(1e-3))
+    shared = unlearning.UnlearningShared(micro.pool, micro.base, micro.base)
+    state = jax.eval_shape(loop.init, run, shared)
+    of_adapters = sum(leaf.size for leaf in jax.tree.leaves(state.inner.params))
+    scores = 2 * len(micro.pool.weights) if method == "npo" else 0
+    # The adapters are in the state of the method and in that of its rate.
+    assert sum(leaf.size for leaf in jax.tree.leaves(state)) <= 4 * of_adapters + scores + 10
+
+
+def test_dropout_is_refused_not_ignored(micro, micro_spec):
+    spec = replace(micro_spec, lora=LoraSpec(rank=2, dropout=0.05))
+    with pytest.raises(InputError, match=r"lora must have dropout 0 for unlearning, got 0\.05"):
+        unlearn(micro, spec, "npo", [Request("1_2", 1e-2, 1)], micro.base)
+
+
+def test_another_order_of_the_same_size_makes_no_other_program(micro, micro_spec):
+    spec, programs = replace(micro_spec, epochs=1), unlearning.unlearning_loop.cache_info
+    unlearn(micro, spec, "gradient_ascent", [Request("1_2", 1e-2, 1)], micro.base)
+    known, compiled = programs().misses, COMPILATIONS.count
+    again = replace(spec, seeds=(7,), rates=(1e-5,), chunk=3, min_utility=0.1)
+    unlearn(micro, again, "gradient_ascent", [Request("1_2", 1e-3, 1)], micro.base)
+    assert (programs().misses, COMPILATIONS.count) == (known, compiled)
 
 
 def test_ascent_makes_the_forgotten_answers_less_likely(micro, micro_spec):
     from jaxaudit.study import measure
 
     spec = replace(micro_spec, lora=None, epochs=4)
-    params = unlearn(micro, spec, "gradient_ascent", [Request("1_2", 3e-2, 1)] * 2, stacked(micro, 2)).params
-    before, after = (
-        measure(micro, tree, with_texts=False)[0]["probability"] for tree in (stacked(micro, 2), params)
-    )
+    params = unlearn(micro, spec, "gradient_ascent", [Request("1_2", 3e-2, 1)], micro.base).params
+    start = jax.tree.map(lambda leaf: leaf[None], micro.base)
+    before, after = (measure(micro, tree, with_texts=False)[0]["probability"] for tree in (start, params))
     forget = micro.of_edges(["1_2"])
     assert after[forget].mean() < 0.5 * before[forget].mean()
