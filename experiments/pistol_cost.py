@@ -3,49 +3,36 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pistol_data import KNOWN, DataName, tuning_edges
+from pistol_data import KNOWN, DataName
 
 from jaxaudit.data.pistol import PistolData
-from jaxaudit.llm import PRESETS
-from jaxaudit.runs import measured_matmul_peak
-from jaxaudit.study import StudySpec
+from jaxaudit.study import LanguageModel, StudySpec
+from jaxaudit.study.cost import cost_line, duration
 
 if TYPE_CHECKING:
-    from pistol import Need, Options
-
-_SHARE_OF_PEAK = 0.15
-"""Of this machine's speed at a matrix product that training reaches."""
-_TOKENS, _VOCABULARY = 77, 420
-"""Per question, and of the built-in tokenizer, roughly."""
-_GRADIENTS_PER_UPDATE = 2.5
-"""Examples' gradients per example of the forget set, in the mean over methods."""
-_PRETRAINING_QUESTIONS = 10 * 600
+    from pistol import EdgesOf
 
 
 def estimate(
-    spec: StudySpec, options: "Options", data: Mapping[DataName, PistolData], needs: "Sequence[Need]"
+    spec: StudySpec,
+    data: Mapping[DataName, tuple[PistolData, LanguageModel, int]],
+    needs: "Sequence[EdgesOf]",
 ) -> str:
-    """Models by kind and data set, and seconds; what is in the store already is not subtracted."""
-    per_gradient = 6 * PRESETS[options.size](_VOCABULARY).num_params * _TOKENS
+    """Models by kind and data set, and seconds; what is in the store already is not subtracted.
+
+    Parameters
+    ----------
+    spec
+        Settings of the studies.
+    data
+        By name: contents, model (for the small decoder without parameters), number of edges on which rates are chosen.
+    needs
+        Edges of all scripts.
+    """
     lines, total = [], 0.0
-    for name, contents in data.items():
+    for name, (contents, model, num_tuned) in data.items():
         edges = len({edge for need in needs if need.data == name for edge in need.edges})
-        tuned = 0 if name in KNOWN else len(tuning_edges(name, contents))
-        trained = len(spec.seeds) * (1 + edges) + bool(tuned)
-        unlearned = len(spec.methods) * (edges * len(spec.seeds) + tuned * len(spec.rates))
-        updates = spec.epochs * (len(contents.records) / len(contents.edges))
-        gradients = (
-            _PRETRAINING_QUESTIONS
-            + trained * spec.fine_tuning.epochs * len(contents.records)
-            + unlearned * updates * _GRADIENTS_PER_UPDATE
-        )
-        seconds = gradients * per_gradient / (_SHARE_OF_PEAK * measured_matmul_peak())
+        line, seconds = cost_line(spec, contents, model, edges, 0 if name in KNOWN else num_tuned)
         total += seconds
-        lines.append(
-            f"{name}: {trained} models fine-tuned or retrained, {unlearned} unlearned, about {_time(seconds)}"
-        )
-    return "\n".join([*lines, f"together about {_time(total)} on this machine; a killed run goes on"])
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+        lines.append(f"{name}: {line}")
+    return "\n".join([*lines, f"together about {duration(total)} on this machine; a killed run goes on"])

@@ -7,10 +7,10 @@ The paper compares two edges; here every edge is forgotten in turn, with rank co
 """
 
 import sys
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from pistol import Lab, Need, Script, main
-from pistol_data import tuning_edges
+from pistol import EdgesOf, Script, Studies, main
 from pistol_page import Check, Page, memory_check
 
 from jaxaudit.data.pistol import edge_degrees
@@ -23,22 +23,23 @@ from jaxaudit.study.page import (
     method_title,
     rates_section,
     reading_section,
+    warnings,
     with_interval,
 )
 
 _KINDS = ("deviation score", "excess over retraining", "distance to retraining")
 
 
-def needs(lab: Lab) -> list[Need]:
+def needs(studies: Studies) -> list[EdgesOf]:
     """Every edge."""
-    return [Need("dataset-1", tuple(lab.data("dataset-1").edges))]
+    return [EdgesOf("dataset-1", tuple(studies.data("dataset-1").edges))]
 
 
-def build(lab: Lab) -> Page:
+def build(studies: Studies) -> Page:
     """Forget every edge in turn."""
-    study = lab.study("dataset-1")
+    study = studies.study("dataset-1")
     degrees = edge_degrees(study.data)
-    outcomes = {edge: lab.outcomes("dataset-1", (edge,)) for edge in study.data.edges}
+    outcomes = {edge: studies.outcomes("dataset-1", (edge,)) for edge in study.data.edges}
     methods = ("retrained", *study.spec.methods)
     values = {
         kind: {method: [_value(outcomes[edge], method, kind) for edge in outcomes] for method in methods}
@@ -46,51 +47,91 @@ def build(lab: Lab) -> Page:
     }
     order = [degrees[edge] for edge in outcomes]
     found = {
-        method: Effect(
-            _correlation(order, values[_KINDS[0]][method]), _correlation(order, values[_KINDS[1]][method])
-        )
-        for method in study.spec.methods
+        method: tuple(_correlation(order, values[kind][method]) for kind in _KINDS) for method in methods
     }
-    checks = tuple(
-        Check(
-            f"{method_title(method)}: the deviation score rises with the degree",
-            effect.verdict,
-            f"rank correlation {with_interval(effect.raw, 2)}; of the excess {with_interval(effect.net, 2)}",
-        )
-        for method, effect in found.items()
-    )
-    floor = _correlation(order, values[_KINDS[0]]["retrained"])
+    checks = _checks({method: found[method] for method in study.spec.methods})
     return Page(
         name="degrees",
         title="PISTOL: every edge of Dataset 1, by degree",
         script="pistol_degrees.py",
         summary=(
-            f"Over {len(order)} edges, the deviation score rises with the degree for "
-            f"{sum(effect.raw.low > 0 for effect in found.values())} of {len(found)} methods (interval of the rank "
-            f"correlation above 0), and the excess over retraining for "
-            f"{sum(effect.net.low > 0 for effect in found.values())}. The retrained models' own score has rank "
-            f"correlation {with_interval(floor, 2)} with the degree.",
+            _summary(len(order), {method: found[method] for method in study.spec.methods}),
+            f"The retrained models' own score has rank correlation {with_interval(found['retrained'][0], 2)} with the "
+            "degree.",
         ),
         sections=(
             Section(
                 "Every edge",
-                (Text("Deviation score, in brackets its excess over retraining."), _table(outcomes, degrees)),
+                (
+                    Text(
+                        "Deviation score; in brackets its excess over retraining, and the distance to retraining. On "
+                        "edges with a star the rates were chosen, with a model of another seed."
+                    ),
+                    _table(outcomes, degrees, studies.tuning_edges("dataset-1")),
+                ),
             ),
-            rates_section(study, lab.rates("dataset-1"), tuning_edges("dataset-1", study.data)),
+            rates_section(
+                study, studies.rates("dataset-1"), studies.tuning_edges("dataset-1"), tuple(outcomes)
+            ),
             reading_section(),
             conditions_section(study),
         ),
         checks=(memory_check(next(iter(outcomes.values()))), *checks),
         figures={
             "degrees": (
-                draw_degrees(order, values, ("deviation score", "excess", "distance")),
+                draw_degrees(order, _drawn(values), ("deviation score", "excess", "distance")),
                 "A point per edge and method, mean over seeds; methods are set apart along the axis.",
             )
         },
         document={
             "degrees": degrees,
-            "outcomes": {edge: [one.document() for one in one_edge] for edge, one_edge in outcomes.items()},
+            "rank_correlations": {
+                method: {kind: [one.estimate, one.low, one.high] for kind, one in zip(_KINDS, own)}
+                for method, own in found.items()
+            },
+            **studies.documents("dataset-1", outcomes),
         },
+        warnings=warnings(outcomes),
+    )
+
+
+def _drawn(values: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, list[float]]]:
+    """Without the retrained models where these are 0 by definition."""
+    first, *others = _KINDS
+    return {
+        first: values[first],
+        **{kind: {m: own for m, own in values[kind].items() if m != "retrained"} for kind in others},
+    }
+
+
+def _checks(found: Mapping[str, Sequence[Interval]]) -> tuple[Check, ...]:
+    """Of every method: does its score, and does its distance to retraining, rise with the degree?"""
+    checks = []
+    for method, (score, excess, distance) in found.items():
+        numbers = f"rank correlation {with_interval(score, 2)}; of the excess {with_interval(excess, 2)}"
+        checks.append(
+            Check(
+                f"{method_title(method)}: the deviation score rises with the degree",
+                Effect(score, excess).verdict,
+                numbers,
+            )
+        )
+        checks.append(
+            Check(
+                f"{method_title(method)}: the distance to retraining rises with the degree",
+                "shows" if distance.low > 0 else "reversed" if distance.high < 0 else "does not show",
+                f"rank correlation {with_interval(distance, 2)}",
+            )
+        )
+    return tuple(checks)
+
+
+def _summary(num_edges: int, found: Mapping[str, Sequence[Interval]]) -> str:
+    rising = [sum(own[number].low > 0 for own in found.values()) for number in range(len(_KINDS))]
+    return (
+        f"Over {num_edges} edges, the deviation score rises with the degree for {rising[0]} of {len(found)} methods "
+        f"(interval of the rank correlation above 0), its excess over retraining for {rising[1]}, and the distance to "
+        f"retraining for {rising[2]}."
     )
 
 
@@ -105,14 +146,18 @@ def _value(found: list[Outcome], method: str, kind: str) -> float:
 
 def _correlation(degrees: list[int], values: list[float]) -> Interval:
     if np.ptp(values) == 0:  # nothing varies, so nothing goes with the degree
-        return Interval(0.0, 0.0, 0.0, 0.95, "questions", "bootstrap")
+        return Interval(0.0, 0.0, 0.0, 0.95, "pairs", "bootstrap")
     return rank_correlation(degrees, values)
 
 
-def _table(outcomes: dict[str, list[Outcome]], degrees: dict[str, int]) -> Table:
+def _table(outcomes: dict[str, list[Outcome]], degrees: dict[str, int], tuned: Sequence[str]) -> Table:
     methods = [one.method for one in next(iter(outcomes.values())) if one.method not in ("base", "before")]
     rows = [
-        (edge, str(degrees[edge]), *(_cell(found, method) for method in methods))
+        (
+            f"{edge} *" if edge in tuned else edge,
+            str(degrees[edge]),
+            *(_cell(found, method) for method in methods),
+        )
         for edge, found in sorted(outcomes.items(), key=lambda item: -degrees[item[0]])
     ]
     return Table(("edge", "degree", *map(method_title, methods)), tuple(rows))
@@ -120,7 +165,9 @@ def _table(outcomes: dict[str, list[Outcome]], degrees: dict[str, int]) -> Table
 
 def _cell(found: list[Outcome], method: str) -> str:
     deviation = next(one.deviation for one in found if one.method == method)
-    return f"{deviation.score:.1f}" + ("" if method == "retrained" else f" ({deviation.excess:+.1f})")
+    if method == "retrained":
+        return f"{deviation.score:.1f}"
+    return f"{deviation.score:.1f} ({deviation.excess:+.1f}, {deviation.distance:.1f})"
 
 
 SCRIPT = Script(needs, build)

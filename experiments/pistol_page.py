@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxaudit.provenance import provenance
-from jaxaudit.report.blocks import Code, Figure, Section, Table, Text
+from jaxaudit.report.blocks import Code, Figure, Section, Table, Text, Warn
 from jaxaudit.report.markdown import markdown_page
 from jaxaudit.study import Effect, Outcome
-from jaxaudit.study.page import text_table, with_interval
+from jaxaudit.study.page import REMEMBERED, memory, text_table, with_interval
 
 if TYPE_CHECKING:
     from pistol import Options
@@ -39,6 +39,8 @@ class Page:
     figures: dict[str, tuple[bytes, str]]
     """By name: file and caption."""
     document: dict[str, Any]
+    warnings: tuple[Warn, ...] = ()
+    """What forbids to read the numbers as results."""
 
 
 def effect_check(expected: str, effect: Effect) -> Check:
@@ -47,12 +49,12 @@ def effect_check(expected: str, effect: Effect) -> Check:
     return Check(expected, effect.verdict, numbers)
 
 
-def summarise(claim: str, checks: Sequence[Check]) -> str:
-    """One sentence: how many methods show a claim, and how many still do once the floor is subtracted."""
+def summarise(claim: str, checks: Sequence[Check], cases: str = "methods") -> str:
+    """One sentence: in how many cases a claim shows, and in how many still once the floor is subtracted."""
     raw = sum(check.verdict.startswith("shows") and "only beyond" not in check.verdict for check in checks)
     net = sum(check.verdict in ("shows", "shows only beyond retraining") for check in checks)
     against = sum(check.verdict == "reversed" for check in checks)
-    sentence = f"{claim}: this shows for {raw} of {len(checks)} methods as the paper measures it"
+    sentence = f"{claim}: this shows for {raw} of {len(checks)} {cases} as the paper measures it"
     sentence += f" (reversed for {against})" if against else ""
     return f"{sentence}, and for {net} once the score of the retrained models is subtracted."
 
@@ -65,20 +67,19 @@ def checks_section(checks: Sequence[Check]) -> Section:
     )
 
 
-def memory_check(outcomes: Sequence[Outcome]) -> Check:
+def memory_check(outcomes: Sequence[Outcome], name: str = "") -> Check:
     """Whether the model knew everything before it unlearned."""
-    before = next(one for one in outcomes if one.method == "before")
-    recalls = before.mean("forget") or 0.0, before.mean("retain") or 0.0
+    recalls = memory(outcomes)
     return Check(
-        "before unlearning, all answers are remembered (ROUGE-1 at least 0.99)",
-        "yes" if min(recalls) >= 0.99 else "NO: what follows says nothing about unlearning",
+        f"{name + ': ' if name else ''}before unlearning, all answers are remembered (ROUGE-1 at least {REMEMBERED})",
+        "yes" if min(recalls) >= REMEMBERED else "NO: what follows says nothing about unlearning",
         f"forget {recalls[0]:.3f}, retain {recalls[1]:.3f}",
     )
 
 
 def text(page: Page) -> str:
     """Tables and checks for a terminal."""
-    parts = [page.title, *page.summary]
+    parts = [page.title, *(f"warning: {one.text}" for one in page.warnings), *page.summary]
     for section in (*page.sections, checks_section(page.checks)):
         tables = [block for block in section.blocks if isinstance(block, Table)]
         if tables and not section.title.startswith("Model"):
@@ -88,11 +89,9 @@ def text(page: Page) -> str:
 
 def markdown(page: Page, options: "Options") -> str:
     """The Markdown page."""
-    command = f"python experiments/{page.script} --preset {options.preset}"
-    command += "" if options.reading == "pistol_paper" else f" --reading {options.reading}"
-    command += "" if options.data == "generated" else f" --data {options.data}"
+    command = f"python experiments/{page.script}{options.command}"
     figures = [Figure(_file(page, name, options), caption) for name, (_, caption) in page.figures.items()]
-    first = Section("In short", (Code(command), *map(Text, page.summary), *figures))
+    first = Section("In short", (Code(command), *page.warnings, *map(Text, page.summary), *figures))
     return markdown_page(page.title, [first, checks_section(page.checks), *page.sections])
 
 
@@ -101,8 +100,7 @@ def _file(page: Page, name: str, options: "Options") -> str:
 
 
 def _stem(page: Page, options: "Options") -> str:
-    reading = "" if options.reading == "pistol_paper" else f"_{options.reading}"
-    return f"{page.name}_{options.preset}{reading}"
+    return f"{page.name}_{options.stem}"
 
 
 def save(folder: Path, page: Page, options: "Options") -> list[Path]:
@@ -110,9 +108,11 @@ def save(folder: Path, page: Page, options: "Options") -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "title": page.title,
-        "preset": options.preset,
+        "preset": options.settings,
+        "model": options.model,
         "spec": asdict(options.spec),
         "summary": page.summary,
+        "warnings": [one.text for one in page.warnings],
         "checks": [check._asdict() for check in page.checks],
         **page.document,
         "provenance": provenance(),

@@ -9,8 +9,8 @@ Paper (Llama2, deviation scores sparse, semi-dense, dense): UKL 55.8, 64.9, 56.0
 import sys
 
 import pistol_paper
-from pistol import Lab, Need, Script, main
-from pistol_data import GRAPHS, graph_edges, tuning_edges
+from pistol import EdgesOf, Script, Studies, main
+from pistol_data import GRAPHS, graph_edges
 from pistol_page import Check, Page, effect_check, memory_check, summarise
 from pistol_table2 import our_scores, score_bars
 
@@ -23,20 +23,21 @@ from jaxaudit.study.page import (
     parts_table,
     rates_section,
     reading_section,
+    warnings,
 )
 
 PAPER_NAMES = {"sparse": "Sparse", "semi-dense": "Semi-Dense", "dense": "Dense"}
 
 
-def needs(lab: Lab) -> list[Need]:
+def needs(studies: Studies) -> list[EdgesOf]:
     """Three edges of each graph."""
-    return [Need("dataset-2", edges) for edges in graph_edges(lab.data("dataset-2")).values()]
+    return [EdgesOf("dataset-2", edges) for edges in graph_edges(studies.data("dataset-2")).values()]
 
 
-def build(lab: Lab) -> Page:
+def build(studies: Studies) -> Page:
     """Forget the edges of each graph, and compare the graphs."""
-    study, edges = lab.study("dataset-2"), graph_edges(lab.data("dataset-2"))
-    outcomes = {graph: lab.outcomes("dataset-2", edges[graph]) for graph in GRAPHS}
+    study, edges = studies.study("dataset-2"), graph_edges(studies.data("dataset-2"))
+    outcomes = {graph: studies.outcomes("dataset-2", edges[graph]) for graph in GRAPHS}
     by_method = {graph: {one.method: one for one in found} for graph, found in outcomes.items()}
     checks = [
         effect_check(
@@ -60,16 +61,19 @@ def build(lab: Lab) -> Page:
             ),
             Section("Retained questions", (parts_table(outcomes),)),
             pistol_paper.beside("3", "deviation_score", PAPER_NAMES, our_scores(outcomes)),
-            rates_section(study, lab.rates("dataset-2"), tuning_edges("dataset-2", study.data)),
+            rates_section(
+                study,
+                studies.rates("dataset-2"),
+                studies.tuning_edges("dataset-2"),
+                [edge for one in edges.values() for edge in one],
+            ),
             reading_section(),
             conditions_section(study),
         ),
         checks=(memory_check(outcomes["dense"]), *checks, *_orders(by_method, study.spec.methods)),
         figures={"scores": (score_bars(outcomes), "Deviation scores with 95 % intervals; black: retrained.")},
-        document={
-            "rates": {method: choice.document() for method, choice in lab.rates("dataset-2").items()},
-            "outcomes": {graph: [one.document() for one in found] for graph, found in outcomes.items()},
-        },
+        document=studies.documents("dataset-2", outcomes),
+        warnings=warnings(outcomes),
     )
 
 

@@ -10,8 +10,8 @@ Three random edges of the entity, one at a time. Cost: `--dry-run` says it; what
 import sys
 
 import pistol_paper
-from pistol import Lab, Need, Script, main
-from pistol_data import KNOWN, KNOWN_DEGREES, known_edges, tuning_edges
+from pistol import EdgesOf, Script, Studies, main
+from pistol_data import KNOWN, KNOWN_DEGREES, graph_edges, known_edges
 from pistol_page import Page, effect_check, memory_check, summarise
 from pistol_table2 import our_scores, score_bars
 
@@ -24,27 +24,48 @@ from jaxaudit.study.page import (
     parts_table,
     rates_section,
     reading_section,
+    warnings,
 )
 
 HIGH, LOW = "Goldman Sachs", "William Shakespeare"
+DENSE, UNKNOWN = "dense", "nobody known (Table 3)"
+CONFOUND = (
+    "The comparison with Table 3, the paper's evidence for pre-training data, is confounded: the edges differ, "
+    "those here have one entity in common, its name and address changed, and the model was pretrained and "
+    "fine-tuned anew. Only a part of a difference can be due to fame."
+)
+CASES = "pairs of method and entity"
 _NAMES = {entity.name: name for name, entity in KNOWN.items()}
 
 
-def needs(lab: Lab) -> list[Need]:
-    """Three edges for each entity; rates are those of Dataset 2."""
-    return [Need(name, known_edges(lab.data(name))) for name in KNOWN]
+def needs(studies: Studies) -> list[EdgesOf]:
+    """Three edges for each entity, and those of the dense graph of Table 3; rates are those of Dataset 2."""
+    dense = EdgesOf("dataset-2", graph_edges(studies.data("dataset-2"))[DENSE])
+    return [dense, *(EdgesOf(name, known_edges(studies.data(name))) for name in KNOWN)]
 
 
-def build(lab: Lab) -> Page:
+def build(studies: Studies) -> Page:
     """Forget contracts of either, and compare."""
-    outcomes = {name: lab.outcomes(_NAMES[name], known_edges(lab.data(_NAMES[name]))) for name in (HIGH, LOW)}
+    outcomes = {
+        name: studies.outcomes(_NAMES[name], known_edges(studies.data(_NAMES[name]))) for name in (HIGH, LOW)
+    }
     by_method = {name: {one.method: one for one in found} for name, found in outcomes.items()}
     checks = [
         effect_check(
             f"{method_title(method)}: {HIGH} has a higher deviation score than {LOW}",
             score_difference(by_method[HIGH][method], by_method[LOW][method]),
         )
-        for method in lab.spec.methods
+        for method in studies.spec.methods
+    ]
+    unknown = studies.outcomes("dataset-2", graph_edges(studies.data("dataset-2"))[DENSE])
+    against = [
+        effect_check(
+            f"{method_title(one.method)}: {name} has a higher deviation score than the dense graph of Table 3",
+            score_difference(by_method[name][one.method], one),
+        )
+        for name in (HIGH, LOW)
+        for one in unknown
+        if one.method in studies.spec.methods
     ]
     degrees = ", ".join(f"{entity.name} {number}" for entity, number in KNOWN_DEGREES.items())
     return Page(
@@ -55,25 +76,39 @@ def build(lab: Lab) -> Page:
             summarise("Contracts of the better known entity are harder to forget", checks),
             f"Contracts of the entity that the small decoder was pretrained on: {degrees}. This stands for fame; it "
             "is no test of what a model that has read the web would show.",
+            summarise(
+                "Contracts of a known entity are harder to forget than those of Table 3's dense graph",
+                against,
+                CASES,
+            ),
+            CONFOUND,
         ),
         sections=(
             Section(
                 "Forgetting contracts of a known entity",
-                (Text(f"Edges: {', '.join(outcomes[HIGH][0].edges)}."), outcome_table(outcomes)),
+                (
+                    Text(
+                        f"Edges: {', '.join(outcomes[HIGH][0].edges)}; of the dense graph without a known entity: "
+                        f"{', '.join(unknown[0].edges)}."
+                    ),
+                    outcome_table({**outcomes, UNKNOWN: unknown}),
+                ),
             ),
             Section("Retained questions", (parts_table(outcomes),)),
             pistol_paper.beside("5", "deviation_score", {HIGH: HIGH, LOW: LOW}, our_scores(outcomes)),
             rates_section(
-                lab.study("dataset-2"),
-                lab.rates("dataset-2"),
-                tuning_edges("dataset-2", lab.data("dataset-2")),
+                studies.study("dataset-2"),
+                studies.rates("dataset-2"),
+                studies.tuning_edges("dataset-2"),
+                outcomes[HIGH][0].edges,
             ),
             reading_section(),
-            conditions_section(lab.study("goldman-sachs")),
+            conditions_section(studies.study("goldman-sachs")),
         ),
-        checks=(memory_check(outcomes[HIGH]), *checks),
+        checks=(*(memory_check(found, name) for name, found in outcomes.items()), *checks, *against),
         figures={"scores": (score_bars(outcomes), "Deviation scores with 95 % intervals; black: retrained.")},
-        document={"outcomes": {name: [one.document() for one in found] for name, found in outcomes.items()}},
+        document=studies.documents("goldman-sachs", {**outcomes, UNKNOWN: unknown}),
+        warnings=warnings(outcomes),
     )
 
 

@@ -48,3 +48,11 @@ def test_where_the_time_goes(tmp_path):
     for found in kinds.values():
         assert found["matrix products"] > 0
         assert all(microseconds >= 0 for microseconds in found.values())
+
+
+@pytest.mark.slow
+def test_adapters_on_one_base_take_less_memory_than_copies(tmp_path):
+    text, rows = run("adapters", tmp_path)
+    memory = {row["way"]: row["mebibytes"] for row in rows}
+    assert memory["one base, real tokens only"] < memory["one base"] < memory["a base per run"]
+    assert all(row["seconds"] > 0 and row["way"] in text for row in rows)

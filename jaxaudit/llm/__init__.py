@@ -22,6 +22,7 @@ from jaxaudit.llm.lora import (
     unmerge,
     untouched_runs,
 )
+from jaxaudit.llm.packing import packed_size
 from jaxaudit.llm.pretrained import Pretrained, load_pretrained, save_pretrained
 from jaxaudit.llm.sharding import adapter_partition, base_partition
 from jaxaudit.llm.spec import PRESETS, DecoderSpec, RopeScaling
@@ -71,6 +72,7 @@ __all__ = [
     "lora_tuning_loop",
     "lora_unlearner",
     "merge",
+    "packed_size",
     "save_pretrained",
     "token_model",
     "tokenize",

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from jaxaudit.errors import InputError
 from jaxaudit.llm.lora import LoraSpec
+from jaxaudit.llm.packing import Packing, make_packing, pack, pack_ids, unpack
 from jaxaudit.llm.rope import rope_angles, rotate
 from jaxaudit.llm.spec import DecoderSpec
 from jaxaudit.train import Params
@@ -38,6 +39,8 @@ class Context(NamedTuple):
     """Which columns each token attends to."""
     column: Int[Array, ""]
     """Where in the cache the first token goes."""
+    packing: Packing | None = None
+    """If there is one, layers see the real tokens only, in one row."""
 
 
 class Output(NamedTuple):
@@ -119,8 +122,12 @@ class Layer(linen.Module):
         return Projection(outputs, self.lora, biased, name=name)(x)
 
     def _attend(self, x: Float[Array, "examples tokens width"], cache: Cache | None, context: Context) -> Any:
+        packing, num_examples = context.packing, len(context.visible)
+
         def heads(name: str) -> Float[Array, "examples tokens heads size"]:
-            return self._project(name, x).reshape(*x.shape[:2], -1, self.spec.head_size)
+            y = self._project(name, x)
+            y = y if packing is None else unpack(y, packing, num_examples)
+            return y.reshape(*y.shape[:2], -1, self.spec.head_size)
 
         queries, keys = (rotate(heads(name), context.cosine, context.sine) for name in ("q", "k"))
         seen = Cache(keys, heads("v"))
@@ -128,7 +135,9 @@ class Layer(linen.Module):
             start = (0, context.column, 0, 0)
             seen = Cache(*(jax.lax.dynamic_update_slice(old, new, start) for old, new in zip(cache, seen)))
         out = attention(queries, *seen, context.visible)
-        return self._project("o", out.reshape(*x.shape[:2], -1)), None if cache is None else seen
+        out = out.reshape(*out.shape[:2], -1)
+        out = out if packing is None else pack(out, packing)
+        return self._project("o", out), None if cache is None else seen
 
 
 def attention(
@@ -173,10 +182,12 @@ class Network(linen.Module):
         spec, dtype = self.spec, jnp.dtype(self.spec.compute_dtype)
         shape = (spec.vocabulary_size, spec.width)
         table = self.param("embedding", linen.initializers.normal(0.02), shape)
-        x = table.astype(dtype)[ids]
+        packing = context.packing
+        x = table.astype(dtype)[ids if packing is None else pack_ids(ids, packing)]
         if spec.scale_embedding:
             x = x * jnp.asarray(spec.width**0.5, dtype)
         x, (cache, features) = self._layers()(x, cache, context)
+        x = x if packing is None else unpack(x, packing, len(ids))
         x = Norm(spec.norm_epsilon, spec.norm_offset, name="norm")(x[:, first:])
         head = table.T if spec.tied_head else self.param("head", linen.initializers.normal(0.02), shape[::-1])
         logits = jnp.matmul(x, head.astype(dtype), preferred_element_type=jnp.float32)
@@ -237,8 +248,10 @@ class Decoder(NamedTuple):
     logits_fn: Callable[[Params, Tokens], Float[Array, "examples tokens vocabulary"]]
     """Position t predicts token t + 1."""
     forward: Callable[..., Output]
-    """``(params, tokens, *, first=0, dropout_key=None, keep_features=False) -> Output``: logits from token ``first``
-    on; with dropout of the adapters' inputs if there is a key."""
+    """``(params, tokens, *, first=0, dropout_key=None, keep_features=False, packed=None) -> Output``: logits from
+    token ``first`` on; with dropout of the adapters' inputs if there is a key. With ``packed``, see `packed_size`, the
+    layers compute so many tokens and no padding: logits of real tokens are the same, and NaN if there are more of them.
+    Features are then packed, too."""
 
 
 def decoder(spec: DecoderSpec, lora: LoraSpec | None = None) -> Decoder:
@@ -282,17 +295,27 @@ def _decoder(spec: DecoderSpec, lora: LoraSpec | None) -> Decoder:
         first: int = 0,
         dropout_key: Key[Array, ""] | None = None,
         keep_features: bool = False,
+        packed: int | None = None,
     ) -> Output:
         rngs = None if dropout_key is None else {"dropout": dropout_key}
         network = Network(spec, lora, keep_features)
         context = make_context(spec, tokens.real)
+        if packed is not None:
+            context = context._replace(packing=make_packing(tokens.real, packed))
         variables = collections(params, lora)
-        return cast(Output, network.apply(variables, tokens.ids, context, first=first, rngs=rngs))
+        output = cast(Output, network.apply(variables, tokens.ids, context, first=first, rngs=rngs))
+        return output if packed is None else _checked(output, tokens, packed)
 
     def logits_fn(params: Params, tokens: Tokens) -> Float[Array, "examples tokens vocabulary"]:
         return forward(params, tokens).logits
 
     return Decoder(spec, lora, init_fn, logits_fn, forward)
+
+
+def _checked(output: Output, tokens: Tokens, packed: int) -> Output:
+    """Tokens that did not fit must not go unnoticed."""
+    fits = jnp.sum(tokens.real > 0) <= packed
+    return output._replace(logits=jnp.where(fits, output.logits, jnp.nan))
 
 
 def collections(params: Params | Adapted, lora: LoraSpec | None) -> dict[str, Params]:

@@ -28,6 +28,7 @@ from jaxaudit.train import (
 )
 from jaxaudit.unlearn.preference import TokenModel, answer_loss
 from jaxaudit.unlearn.preference.model import pick_log_probs, truth
+from jaxaudit.unlearn.preference.terms import Context, likelihood, term_mean
 
 Decay = Literal["linear", "cosine", "constant"]
 
@@ -138,7 +139,9 @@ def fine_tuning_loop(model: TokenModel, spec: AdamWSpec, num_members: int) -> Lo
 
 
 @lru_cache(maxsize=64)
-def lora_tuning_loop(model: Decoder, spec: AdamWSpec, num_members: int, prompt_length: int = 1) -> Loop:
+def lora_tuning_loop(
+    model: Decoder, spec: AdamWSpec, num_members: int, prompt_length: int = 1, packed: int | None = None
+) -> Loop:
     """Training of adapters on a base that all runs share, from `TrainingRun` and `LoraShared` to a `TrainState`.
 
     The base is an argument, not a constant of the program, so it may be large. Dropout, if the spec of the adapters has
@@ -152,7 +155,7 @@ def lora_tuning_loop(model: Decoder, spec: AdamWSpec, num_members: int, prompt_l
         Epochs, batch size and optimiser.
     num_members
         Examples that each run trains on.
-    prompt_length
+    prompt_length, packed
         As for `token_model`.
 
     Raises
@@ -163,21 +166,19 @@ def lora_tuning_loop(model: Decoder, spec: AdamWSpec, num_members: int, prompt_l
     if model.lora is None:
         raise InputError("model must be a decoder with a lora spec, got None")
     dropout = model.lora.dropout > 0
-    masks_fn = token_model(model, prompt_length).masks_fn
+    whole = token_model(model, prompt_length)
 
     def loss_at(step: Int[Array, ""], run: TrainingRun, shared: LoraShared) -> LossFn:
         key = jax.random.fold_in(run.key, step) if dropout else None
 
         def log_probs_fn(adapters: Params, examples: Examples) -> Float[Array, "examples tokens"]:
             tokens, params = truth(examples), Adapted(shared.base, adapters)
-            output = model.forward(params, tokens, first=prompt_length - 1, dropout_key=key)
+            output = model.forward(params, tokens, first=prompt_length - 1, dropout_key=key, packed=packed)
             return pick_log_probs(output.logits[:, :-1], tokens.ids[:, prompt_length:])
 
-        def loss(adapters: Params, examples: Examples) -> Float[Array, ""]:
-            weights = masks_fn(examples).answer * examples.weights[:, None]
-            return -(log_probs_fn(adapters, examples) * weights).sum() / jax.numpy.maximum(weights.sum(), 1.0)
-
-        return loss
+        # As answer_loss, whose cache must not keep what belongs to one step.
+        term = likelihood(whole._replace(log_probs_fn=log_probs_fn), "token")
+        return lambda adapters, examples: term_mean(term, adapters, Context(), examples)
 
     return _loop(loss_at, spec, num_members, deterministic=not dropout)
 

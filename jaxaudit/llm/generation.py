@@ -1,6 +1,6 @@
 """Greedy generation with a cache: fixed shapes, many rows at once, one compilation."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jaxaudit.checks import check_integer
+from jaxaudit.errors import InputError
 from jaxaudit.llm.decoder import Adapted, Cache, Decoder, Network, Output, collections, make_context
 from jaxaudit.llm.words import Tokenizer, answer_texts
 from jaxaudit.train import Params
@@ -30,8 +31,12 @@ class Generation(NamedTuple):
     """One token per step; the end token at steps that were not taken."""
     taken: Float[Array, "examples steps"]
     """1 at every step up to the end token, which is included."""
-    logits: Float[Array, "examples steps vocabulary"] | None
-    """That every step chose from, 0 where none was taken by any row; only if asked for."""
+    observed: Array | None = None
+    """What ``observe`` made of every step's logits, (examples, steps, ...); 0 where none was taken by any row."""
+
+
+Observe = Callable[[Float[Array, "examples vocabulary"], Int[Array, " examples"]], Array]
+"""From the logits that a step chose from, and what is aimed at there, to what is kept of them, a row per example."""
 
 
 class _Progress(NamedTuple):
@@ -49,7 +54,8 @@ def generate(
     *,
     num_tokens: int,
     eos: int | None,
-    keep_logits: bool = False,
+    observe: Observe | None = None,
+    targets: Int[Any, "examples steps"] | None = None,
 ) -> Generation:
     """The most likely next token, again and again; of equal logits the first. Pure: jit it, or vmap it over params.
 
@@ -65,13 +71,14 @@ def generate(
         Steps at most, the end token's included.
     eos
         Token that ends an answer; ``None``: all steps are taken.
-    keep_logits
-        Whether to return them.
+    observe, targets
+        What to keep of every step's logits, such as the rank of the true token, so that the logits of all steps are
+        never held together: ``observe(logits, targets[:, step])``. Both or neither.
 
     Raises
     ------
     InputError
-        If ``num_tokens`` is not an integer of at least 1.
+        If ``num_tokens`` is not an integer of at least 1, or only one of ``observe`` and ``targets`` is there.
 
     Examples
     --------
@@ -84,6 +91,8 @@ def generate(
     (1, 4)
     """
     check_integer("num_tokens", num_tokens, low=1)
+    if (observe is None) != (targets is None):
+        raise InputError("observe and targets must be given together, got one of them")
     prompts = left_padded(prompts)
     count, length = prompts.ids.shape
     real = jnp.concatenate([prompts.real, jnp.ones((count, num_tokens - 1), prompts.real.dtype)], axis=1)
@@ -102,11 +111,20 @@ def generate(
     def advance(progress: _Progress) -> _Progress:
         column = length + progress.step - 1
         logits, cache = logits_after(progress.token[:, None], column, progress.cache)
-        return _say(progress._replace(cache=cache), logits, eos)
+        return say(progress._replace(cache=cache), logits)
+
+    def say(progress: _Progress, logits: Float[Array, "examples vocabulary"]) -> _Progress:
+        after = _say(progress, logits, eos)
+        if observe is None or targets is None:
+            return after
+        return _keep(after, progress.step, observe(logits, targets[:, progress.step]))
 
     logits, cache = logits_after(prompts.ids, 0, _empty_cache(model, count, real.shape[1]))
-    start = _start(model, count, num_tokens, eos, keep_logits, cache)
-    return jax.lax.while_loop(unfinished, advance, _say(start, logits, eos)).said
+    start = _start(count, num_tokens, eos, cache)
+    if observe is not None and targets is not None:
+        seen = jax.eval_shape(observe, logits, targets[:, 0])
+        start = _with_room(start, seen)
+    return jax.lax.while_loop(unfinished, advance, say(start, logits)).said
 
 
 def left_padded(prompts: Prompts) -> Prompts:
@@ -129,12 +147,9 @@ def _empty_cache(model: Decoder, count: int, columns: int) -> Cache:
     return Cache(*(jnp.zeros(shape, spec.compute_dtype) for _ in range(2)))
 
 
-def _start(
-    model: Decoder, count: int, num_tokens: int, eos: int | None, keep_logits: bool, cache: Cache
-) -> _Progress:
+def _start(count: int, num_tokens: int, eos: int | None, cache: Cache) -> _Progress:
     ids = jnp.full((count, num_tokens), 0 if eos is None else eos, jnp.int32)
-    kept = jnp.zeros((count, num_tokens, model.spec.vocabulary_size)) if keep_logits else None
-    said = Generation(ids, jnp.zeros((count, num_tokens)), kept)
+    said = Generation(ids, jnp.zeros((count, num_tokens)))
     return _Progress(jnp.int32(0), ids[:, 0], jnp.zeros(count, bool), cache, said)
 
 
@@ -144,12 +159,23 @@ def _say(progress: _Progress, logits: Float[Array, "examples vocabulary"], eos: 
     token = jnp.where(done, progress.token, jnp.argmax(logits, axis=-1).astype(jnp.int32))
     ids = said.ids.at[:, step].set(jnp.where(done, said.ids[:, step], token))
     taken = said.taken.at[:, step].set(1.0 - done)
-    kept = None if said.logits is None else said.logits.at[:, step].set(logits)
     ended = done if eos is None else done | (token == eos)
-    return _Progress(step + 1, token, ended, progress.cache, Generation(ids, taken, kept))
+    return _Progress(step + 1, token, ended, progress.cache, said._replace(ids=ids, taken=taken))
 
 
-_compiled = partial(jax.jit, static_argnames=("model", "num_tokens", "eos", "keep_logits"))(generate)
+def _with_room(progress: _Progress, seen: jax.ShapeDtypeStruct) -> _Progress:
+    count, steps = progress.said.ids.shape
+    room = jnp.zeros((count, steps, *seen.shape[1:]), seen.dtype)
+    return progress._replace(said=progress.said._replace(observed=room))
+
+
+def _keep(progress: _Progress, step: Int[Array, ""], seen: Array) -> _Progress:
+    assert progress.said.observed is not None
+    observed = progress.said.observed.at[:, step].set(seen)
+    return progress._replace(said=progress.said._replace(observed=observed))
+
+
+_compiled = partial(jax.jit, static_argnames=("model", "num_tokens", "eos", "observe"))(generate)
 
 
 def generate_answers(
@@ -159,22 +185,23 @@ def generate_answers(
     *,
     num_tokens: int,
     eos: int | None,
-    keep_logits: bool = False,
+    observe: Observe | None = None,
+    targets: Int[Any, "examples steps"] | None = None,
     batch_size: int = 100,
 ) -> Generation:
     """`generate` for any number of prompts, ``batch_size`` at a time, compiled once; NumPy arrays.
 
     Parameters
     ----------
-    model, params, prompts, num_tokens, eos, keep_logits
-        As for `generate`.
+    model, params, prompts, num_tokens, eos, observe, targets
+        As for `generate`; the same function ``observe`` is compiled once.
     batch_size
         Rows at a time; the last rows are filled up.
     """
     check_integer("batch_size", batch_size, low=1)
     pieces = [
-        _compiled(model, params, rows, num_tokens=num_tokens, eos=eos, keep_logits=keep_logits)
-        for rows in _batches(prompts, min(batch_size, len(prompts.ids)))
+        _compiled(model, params, rows, num_tokens=num_tokens, eos=eos, observe=observe, targets=aims)
+        for rows, aims in _batches((prompts, targets), min(batch_size, len(prompts.ids)))
     ]
     count = len(prompts.ids)
     return jax.tree.map(
@@ -182,10 +209,11 @@ def generate_answers(
     )
 
 
-def _batches(prompts: Prompts, size: int) -> Iterator[Prompts]:
-    for first in range(0, len(prompts.ids), size):
-        rows = np.minimum(np.arange(first, first + size), len(prompts.ids) - 1)
-        yield jax.tree.map(lambda leaf, rows=rows: np.asarray(leaf)[rows], prompts)
+def _batches(asked: Any, size: int) -> Iterator[Any]:
+    count = len(jax.tree.leaves(asked)[0])
+    for first in range(0, count, size):
+        rows = np.minimum(np.arange(first, first + size), count - 1)
+        yield jax.tree.map(lambda leaf, rows=rows: np.asarray(leaf)[rows], asked)
 
 
 def generate_texts(

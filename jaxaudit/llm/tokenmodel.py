@@ -20,7 +20,9 @@ from jaxaudit.unlearn.preference.model import alternatives, pick_log_probs, trut
 @lru_cache(
     maxsize=64
 )  # the same functions for the same model, so that programs built on them are compiled once
-def token_model(model: Decoder, prompt_length: int = 1, features_layer: int | None = None) -> TokenModel:
+def token_model(
+    model: Decoder, prompt_length: int = 1, features_layer: int | None = None, packed: int | None = None
+) -> TokenModel:
     """A decoder for losses on tokens; parameters are the decoder's, or `Adapted`.
 
     Parameters
@@ -32,6 +34,9 @@ def token_model(model: Decoder, prompt_length: int = 1, features_layer: int | No
         divergence over questions needs.
     features_layer
         The layer, from 0, whose output is ``features_fn``; ``None``: there is none.
+    packed
+        Real tokens of the fullest batch at most, see `jaxaudit.llm.packed_size`: padding is then not computed. Not with
+        features. ``None``: everything is.
 
     Raises
     ------
@@ -54,10 +59,13 @@ def token_model(model: Decoder, prompt_length: int = 1, features_layer: int | No
     check_integer("prompt_length", prompt_length, low=1)
     if features_layer is not None:
         check_integer("features_layer", features_layer, low=0, high=model.spec.num_layers - 1)
+        if packed is not None:
+            raise InputError(f"packed must be None for a model with features, got {packed}")
 
     def output(params: Params, tokens: Tokens, keep_features: bool = False) -> Output:
         _check_columns(tokens, prompt_length)
-        return model.forward(params, tokens, first=prompt_length - 1, keep_features=keep_features)
+        first = prompt_length - 1
+        return model.forward(params, tokens, first=first, keep_features=keep_features, packed=packed)
 
     def logits_of(params: Params, examples: Examples) -> Float[Array, "examples tokens vocabulary"]:
         return output(params, truth(examples)).logits[:, :-1]
@@ -79,11 +87,16 @@ def token_model(model: Decoder, prompt_length: int = 1, features_layer: int | No
 
 
 def lora_model(
-    model: Decoder, base: Params, prompt_length: int = 1, features_layer: int | None = None
+    model: Decoder,
+    base: Params,
+    prompt_length: int = 1,
+    features_layer: int | None = None,
+    packed: int | None = None,
 ) -> TokenModel:
     """An adapted decoder whose parameters are the adapters; the base is a constant that all runs share.
 
-    Build it once per audit: every call makes new functions, which are compiled again.
+    Every call makes new functions, which are compiled again. So build it once per audit; or inside of a loop, from a
+    base that is one of the loop's arguments and thus no constant of the program.
 
     Parameters
     ----------
@@ -91,7 +104,7 @@ def lora_model(
         From ``decoder(spec, lora)``.
     base
         Parameters that stay as they are.
-    prompt_length, features_layer
+    prompt_length, features_layer, packed
         As for `token_model`.
 
     Raises
@@ -101,7 +114,7 @@ def lora_model(
     """
     if model.lora is None:
         raise InputError("model must be a decoder with a lora spec, got None")
-    whole = token_model(model, prompt_length, features_layer)
+    whole = token_model(model, prompt_length, features_layer, packed)
 
     def on_adapters(function):  # type: ignore[no-untyped-def]
         return lambda adapters, examples: function(Adapted(base, adapters), examples)

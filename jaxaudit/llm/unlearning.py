@@ -40,7 +40,8 @@ def lora_unlearner(model: Decoder, inner: Unlearner) -> Unlearner:
     """Unlearn with new adapters on the trained model, and merge them into it: PISTOL's protocol.
 
     The trained model may differ between runs. Adapters start from a draw of the run's key; their norm is reported.
-    Where all runs share one base and train adapters alone, `lora_model` needs less memory.
+    Where all runs share one base and train adapters alone, `lora_model` needs less memory. Methods on a `TokenModel`
+    have no key for dropout, so the adapters must not have any; the authors' code has 0.05.
 
     Parameters
     ----------
@@ -52,9 +53,11 @@ def lora_unlearner(model: Decoder, inner: Unlearner) -> Unlearner:
     Raises
     ------
     InputError
-        If the decoder has no adapters.
+        If the decoder has no adapters, or they have dropout.
     """
     lora = _lora_of(model)
+    if lora.dropout > 0:
+        raise InputError(f"lora must have dropout 0 for unlearning, got {lora.dropout}")
 
     def init(key: Key[Array, ""], trained: Trained) -> LoraState:
         adapters_key, inner_key = jax.random.split(key)

@@ -30,7 +30,8 @@ class Interval:
     low: float
     high: float
     confidence: float
-    over: Over
+    over: Over | Literal["pairs"]
+    """``pairs``: of numbers that stand for whole models, as in a rank correlation."""
     method: Literal["bootstrap", "t"]
 
 

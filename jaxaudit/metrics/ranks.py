@@ -54,7 +54,8 @@ def token_ranks(
 ) -> Int[Array, "*batch tokens"]:
     """Rank of every token among the vocabulary, 1 for the largest logit; equal logits count against the token.
 
-    So a model that knows nothing and gives all tokens the same logit has the worst rank, not the best.
+    So a model that knows nothing and gives all tokens the same logit has the worst rank, not the best; so has one that
+    diverged and gives NaN.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def token_ranks(
     [2, 3]
     """
     own = jnp.take_along_axis(logits, ids[..., None], axis=-1)
-    return jnp.sum(logits >= own, axis=-1)
+    return jnp.sum(~(logits < own), axis=-1)  # NaN is not less than anything
 
 
 def mean_reciprocal_rank(

@@ -2,7 +2,7 @@
 
 The order of use::
 
-    model = small_model(data)                       # or LanguageModel(name, spec, params, tokenizer)
+    model = small_model(data)                       # or published_model("smollm2"), with study_spec("smollm2")
     study = Study(QuestionSet(data, model), study_spec("cpu"), store=folder)
     choices = choose_rates(study, ["A_B", "A_C"])   # every rate that was tried is kept
     outcome(study, ["A_B"], "npo", choices["npo"].rate).excess
@@ -11,36 +11,47 @@ Reference: X. Qiu et al., "How Data Inter-connectivity Shapes LLMs Unlearning: A
 arXiv 2406.16810v2 (2025).
 
 languagemodel
-    The pretrained model; a small one that is made here.
+    The pretrained model: a published one, or a small one that is made here.
 questions
     The data as tokens, with the parts that results are broken down by.
 settings
     `StudySpec`, and presets.
 training, unlearning, measure
     Many models at a time: fine-tuning and retraining, unlearning, and what they still know.
-study, shelf
+models, resultstore
     Models that are made once and whose results are kept on disk.
 rates
     The learning rate of every method.
 outcome, effects, resampling
     Scores beside retraining; differences and rank correlations, with intervals.
+cost
+    What it would take on this machine.
 page, figures, report
     What a reader sees.
 """
 
 from jaxaudit.study.effects import Effect, monotone, rank_correlation, score_difference
-from jaxaudit.study.languagemodel import LanguageModel, make_background, small_model
+from jaxaudit.study.languagemodel import LanguageModel, make_background, published_model, small_model
 from jaxaudit.study.measure import measure
-from jaxaudit.study.outcome import Outcome, guessing_floors, outcome, outcome_cases, recall_table
+from jaxaudit.study.models import Case, Study, study_fingerprint
+from jaxaudit.study.outcome import (
+    BASELINES,
+    Outcome,
+    guessing_floors,
+    outcome,
+    outcome_cases,
+    outcomes_of,
+    recall_table,
+)
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.rates import RateChoice, Tried, choose_rates, tuning_cases
+from jaxaudit.study.resultstore import ResultStore
 from jaxaudit.study.settings import StudySpec, study_spec
-from jaxaudit.study.shelf import Shelf
-from jaxaudit.study.study import Case, Study, study_fingerprint
 from jaxaudit.study.training import Training, fine_tune
-from jaxaudit.study.unlearning import Request, at_own_rate, unlearn
+from jaxaudit.study.unlearning import Request, Unlearned, at_own_rate, unlearn
 
 __all__ = [
+    "BASELINES",
     "Case",
     "Effect",
     "LanguageModel",
@@ -48,11 +59,12 @@ __all__ = [
     "QuestionSet",
     "RateChoice",
     "Request",
-    "Shelf",
+    "ResultStore",
     "Study",
     "StudySpec",
     "Training",
     "Tried",
+    "Unlearned",
     "at_own_rate",
     "choose_rates",
     "fine_tune",
@@ -62,6 +74,8 @@ __all__ = [
     "monotone",
     "outcome",
     "outcome_cases",
+    "outcomes_of",
+    "published_model",
     "rank_correlation",
     "recall_table",
     "score_difference",

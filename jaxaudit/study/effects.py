@@ -34,6 +34,8 @@ class Effect:
         'shows, but not beyond what retraining shows as well'
         """
         if self.raw.low > 0:
+            if self.net.high < 0:
+                return "shows, but less than retraining alone"
             return "shows" if self.net.low > 0 else "shows, but not beyond what retraining shows as well"
         if self.raw.high < 0:
             return "reversed"
@@ -43,17 +45,16 @@ class Effect:
 def score_difference(first: Outcome, second: Outcome) -> Effect:
     """Deviation score of ``first`` minus that of ``second``, and the difference of their excesses over retraining.
 
-    Models of the same seed are resampled together, and so are the questions that a method and retraining share.
+    Models of the same seed are resampled together, and so are the edges and questions that two of them share: those of
+    a method and of retraining, and those of both outcomes if they are about the same edges.
 
     Raises
     ------
     InputError
-        If they do not have the same number of models.
+        If they do not have the same seeds.
     """
-    if len(first.forget) != len(second.forget):
-        raise InputError(
-            f"outcomes must have equally many models, got {len(first.forget)} and {len(second.forget)}"
-        )
+    if first.seeds != second.seeds:
+        raise InputError(f"outcomes must have the same seeds, got {first.seeds} and {second.seeds}")
 
     def raw(*means: Any) -> Any:
         return deviation_of_means(means[0], means[1]) - deviation_of_means(means[2], means[3])
@@ -61,9 +62,19 @@ def score_difference(first: Outcome, second: Outcome) -> Effect:
     def net(*means: Any) -> Any:
         return raw(means[0], means[1], means[4], means[5]) - raw(means[2], means[3], means[6], means[7])
 
+    same, seeds = first.edges == second.edges, len(first.seeds)
+    questions, edges = ((0, 1, 0, 1), (0, 0, 0, 0)) if same else ((0, 1, 2, 3), (0, 0, 1, 1))
+
+    def twice(numbers: tuple[int, ...]) -> tuple[int, ...]:
+        return (*numbers[:2], *numbers[:2], *numbers[2:], *numbers[2:])
+
     return Effect(
-        paired_interval(raw, (*first.tables[:2], *second.tables[:2])),
-        paired_interval(net, (*first.tables, *second.tables), (0, 1, 0, 1, 2, 3, 2, 3)),
+        paired_interval(
+            raw, (*first.tables[:2], *second.tables[:2]), questions, num_seeds=seeds, edges=edges
+        ),
+        paired_interval(
+            net, (*first.tables, *second.tables), twice(questions), num_seeds=seeds, edges=twice(edges)
+        ),
     )
 
 
@@ -72,7 +83,9 @@ def rank_correlation(
 ) -> Interval:
     """Spearman's rank correlation, with a percentile bootstrap interval over the pairs.
 
-    Resamples in which all ``x`` or all ``y`` are equal have no correlation, and are left out.
+    Pairs are taken for independent. Edges of one graph are not quite: they share models, entities and questions, so the
+    interval speaks about other edges of such a graph, not about other graphs. Resamples
+    in which all ``x`` or all ``y`` are equal have no correlation, and are left out.
 
     Parameters
     ----------
@@ -105,7 +118,7 @@ def rank_correlation(
     tail = (1 - confidence) / 2
     low, high = np.quantile(found, [tail, 1 - tail])
     estimate = float(_spearman(first[None], second[None])[0])
-    return Interval(estimate, float(low), float(high), confidence, "questions", "bootstrap")
+    return Interval(estimate, float(low), float(high), confidence, "pairs", "bootstrap")
 
 
 def _spearman(

@@ -129,7 +129,7 @@ def draw_bars(
     axes.plot([], [], color="black", label="retrained without the edge")
     axes.set_xticks(range(len(methods)), [method_title(method) for method in methods])
     axes.set_ylabel(label)
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(loc="outside upper center", ncols=len(values) + 1, frameon=False, fontsize=8)
     axes.grid(axis="y", color="#dddddd")
     axes.set_axisbelow(True)
     return png(figure)
@@ -145,15 +145,17 @@ def draw_degrees(
     degrees
         Of the edges.
     series
-        By kind and method: a value per edge.
+        By kind and method: a value per edge. The first kind has all methods.
     labels
         Of the vertical axes.
     """
     figure = new_figure(5.5 * len(series), 4.2)
     panels = figure.subplots(1, len(series), squeeze=False)[0]
+    known = list(next(iter(series.values())))
     for axes, (title, methods), label in zip(panels, series.items(), labels):
-        for number, (method, values) in enumerate(methods.items()):
-            shifted = np.asarray(degrees) + 0.12 * (number - (len(methods) - 1) / 2)
+        for method, values in methods.items():
+            number = known.index(method)
+            shifted = np.asarray(degrees) + 0.12 * (number - (len(known) - 1) / 2)
             axes.plot(
                 shifted,
                 values,
@@ -166,5 +168,6 @@ def draw_degrees(
         axes.set(title=title, xlabel="edge degree", ylabel=label)
         axes.grid(color="#dddddd")
         axes.set_axisbelow(True)
-    panels[0].legend(frameon=False, fontsize=8)
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False, fontsize=8)
     return png(figure)

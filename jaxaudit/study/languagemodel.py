@@ -35,6 +35,8 @@ from jaxaudit.llm import (
     WordTokenizer,
     decoder,
     fine_tuning_loop,
+    load_pretrained,
+    packed_size,
     token_model,
     tokenize,
     word_tokenizer,
@@ -42,8 +44,8 @@ from jaxaudit.llm import (
 from jaxaudit.progress import Reporter
 from jaxaudit.runs import run_loops
 from jaxaudit.store import fingerprint, hash_arrays
-from jaxaudit.study.settings import RUN_OPTIONS
-from jaxaudit.study.shelf import Shelf, params_from_arrays, params_to_arrays
+from jaxaudit.study.resultstore import ResultStore, params_from_arrays, params_to_arrays
+from jaxaudit.study.settings import run_options
 from jaxaudit.train import Params, TrainingRun, TrainingShared
 
 _FORMAT = 1
@@ -83,12 +85,39 @@ class LanguageModel:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of all that its answers follow from, the tokenizer by what it makes of some text."""
-        text = self.template + " ".join(REFUSALS)
-        tokens = self.tokenizer.encode(text) if not isinstance(self.tokenizer, WordTokenizer) else []
-        words = list(self.tokenizer.tokens) if isinstance(self.tokenizer, WordTokenizer) else []
+        """SHA-256 (hex) of the decoder; `study_fingerprint` knows the tokenizer by what it makes of the data."""
         arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(self.params)]
-        return fingerprint([repr(self.spec), hash_arrays(arrays), self.template, tokens, words])
+        return fingerprint([repr(self.spec), hash_arrays(arrays)])
+
+
+def published_model(source: str | Path, *, remat: bool = False) -> LanguageModel:
+    """A model that is really pretrained, from local files; see `jaxaudit.llm.load_pretrained`.
+
+    SmolLM2 is asked with an empty system message: that of its template says nothing about the data and takes 16 of a
+    question's 63 tokens.
+
+    Parameters
+    ----------
+    source
+        ``smollm2``, a folder in Hugging Face's layout, or a ``.gguf`` file.
+    remat
+        Whether layers are computed again in the backward pass, to save memory.
+
+    Raises
+    ------
+    InputError
+        A part that is missing, damaged or of another family: named.
+    """
+    is_smollm2 = source == "smollm2"
+    found = load_pretrained(source, system="" if is_smollm2 else None, remat=remat)
+    description = f"{found.description} {_NO_SYSTEM}" if is_smollm2 else found.description
+    parts = (found.name, found.spec, found.params, found.tokenizer, found.template, description)
+    return LanguageModel(*parts)
+
+
+_NO_SYSTEM = (
+    "Its system message is left empty; that of its chat template would add 16 tokens to every question."
+)
 
 
 class Background(NamedTuple):
@@ -255,13 +284,13 @@ def small_model(
     background = make_background(data, seed=seed, num_contracts=num_contracts, known=known)
     tokenizer = make_tokenizer(data, background)
     spec = PRESETS[size](tokenizer.vocabulary_size)
-    shelf = Shelf(None if store is None else store / "pretrained")
+    results = ResultStore(None if store is None else store / "pretrained")
     texts = [asdict(record) for record in background.records]
     name = fingerprint([_FORMAT, repr(spec), tokenizer.tokens, texts, repr(pretraining), seed])[:16]
-    arrays = shelf.get(name)
+    arrays = results.get(name)
     if arrays is None:
         arrays = params_to_arrays(_pretrain(spec, tokenizer, background.records, pretraining, seed, reporter))
-        shelf.put(name, arrays)
+        results.put(name, arrays)
     params = params_from_arrays(arrays, jax.eval_shape(decoder(spec).init_fn, jax.random.key(0)))
     description = (
         f"A decoder of {spec.num_layers} layers of width {spec.width} ({spec.num_params:,} parameters, vocabulary of "
@@ -284,9 +313,12 @@ def _pretrain(
     )
     model = decoder(spec)
     pool: Any = jax.tree.map(jnp.asarray, tokens.examples)
-    loop = fine_tuning_loop(token_model(model, tokens.prompt_length), pretraining, len(records))
     order = jax.random.permutation(stream_key(seed, "order"), len(records))
+    packed = packed_size(tokens.tokens.real, np.asarray(order)[None], pretraining.batch_size)
+    loop = fine_tuning_loop(
+        token_model(model, tokens.prompt_length, packed=packed), pretraining, len(records)
+    )
     run = TrainingRun(order[None], stream_key(seed, "noise")[None])
     shared = TrainingShared(pool, model.init_fn(stream_key(seed, "init")))
-    final, _ = run_loops(loop, run, shared, label="pretraining", reporter=reporter, options=RUN_OPTIONS)
+    final, _ = run_loops(loop, run, shared, label="pretraining", reporter=reporter, options=run_options(spec))
     return jax.tree.map(lambda leaf: np.asarray(leaf[0]), final.params)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxaudit.data.pistol import guessing_floor
+from jaxaudit.llm import untouched_runs
 from jaxaudit.metrics import (
     Deviation,
     Interval,
@@ -16,8 +17,11 @@ from jaxaudit.metrics import (
     deviation_of_means,
     rouge1_recall,
 )
+from jaxaudit.study.models import MOVED, Case, Study
 from jaxaudit.study.resampling import Table, paired_interval
-from jaxaudit.study.study import Case, Study
+
+BASELINES = ("base", "before", "retrained")
+"""Models that every method is compared with: pretrained, fine-tuned on everything, fine-tuned without the edge."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Outcome:
         not have such a part is left out.
     num_empty
         Answers to forget questions without any text, in all rows.
+    moved
+        Per row the norm of what unlearning changed; none for baselines. See `jaxaudit.study.unlearning.Unlearned`.
     """
 
     method: str
@@ -50,6 +56,7 @@ class Outcome:
     retrained_retain: Table
     parts: Mapping[str, Mapping[str, Float[np.ndarray, " rows"]]]
     num_empty: int
+    moved: tuple[float, ...] = ()
 
     @cached_property
     def deviation(self) -> Deviation:
@@ -64,7 +71,49 @@ class Outcome:
     @cached_property
     def score(self) -> Interval:
         """The deviation score, with its interval over questions and models."""
-        return paired_interval(deviation_of_means, (self.forget, self.retain))
+        return self._interval(deviation_of_means, self.tables[:2])
+
+    @cached_property
+    def distance(self) -> Interval:
+        """100 times the distance of the pairs of means from retraining's.
+
+        It is a norm: noise alone makes it positive, resampling adds noise, and the interval lies too high.
+        """
+
+        def statistic(forget: Any, retain: Any, floor_forget: Any, floor_retain: Any) -> Any:
+            return 100 * np.hypot(forget - floor_forget, retain - floor_retain)
+
+        return self._interval(statistic, self.tables)
+
+    @cached_property
+    def distance_between_seeds(self) -> float | None:
+        """Mean distance of a model's pair of means from that of a model retrained with another seed.
+
+        Of ``retrained`` itself it is the floor: what two retrained models differ by. ``None`` if there is one seed.
+        """
+        found, floor = (
+            np.stack([self._per_seed(forget), self._per_seed(retain)], axis=1)
+            for forget, retain in (self.tables[:2], self.tables[2:])
+        )
+        distances = 100 * np.linalg.norm(found[:, None] - floor[None], axis=-1)
+        others = ~np.eye(len(self.seeds), dtype=bool)
+        return float(distances[others].mean()) if others.any() else None
+
+    @property
+    def num_untouched(self) -> int:
+        """Rows in which unlearning changed nothing at all."""
+        return len(untouched_runs([norm for norm in self.moved if np.isfinite(norm)]))
+
+    @property
+    def num_diverged(self) -> int:
+        """Rows whose parameters are no longer finite."""
+        return sum(not np.isfinite(norm) for norm in self.moved)
+
+    def _per_seed(self, table: Table) -> Float[np.ndarray, " seeds"]:
+        return table.reshape(len(self.seeds), -1).mean(axis=1)
+
+    def _interval(self, statistic: Any, tables: Sequence[Table]) -> Interval:
+        return paired_interval(statistic, tables, (0, 1, 0, 1)[: len(tables)], num_seeds=len(self.seeds))
 
     @cached_property
     def excess(self) -> Interval:
@@ -73,7 +122,7 @@ class Outcome:
         def statistic(forget: Any, retain: Any, floor_forget: Any, floor_retain: Any) -> Any:
             return deviation_of_means(forget, retain) - deviation_of_means(floor_forget, floor_retain)
 
-        return paired_interval(statistic, self.tables, (0, 1, 0, 1))
+        return self._interval(statistic, self.tables)
 
     @property
     def tables(self) -> tuple[Table, Table, Table, Table]:
@@ -92,6 +141,7 @@ class Outcome:
 
     def document(self) -> dict[str, Any]:
         """Plain JSON types."""
+        between = self.distance_between_seeds
         return {
             "method": self.method,
             "edges": list(self.edges),
@@ -100,14 +150,22 @@ class Outcome:
                 "score": _interval(self.score),
                 "retrained": self.deviation.retrained_score,
                 "excess": _interval(self.excess),
-                "distance": self.deviation.distance,
+                "distance": _interval(self.distance),
+                **({} if between is None else {"distance_between_seeds": between}),
             },
+            "forget": _interval(self._interval(_itself, self.tables[:1])),
+            "retain": _interval(self._interval(_itself, self.tables[1:2])),
             "empty": self.num_empty,
+            "moved": [norm if np.isfinite(norm) else "not finite" for norm in self.moved],
             "parts": {
                 part: {measure: values.round(6).tolist() for measure, values in measures.items()}
                 for part, measures in self.parts.items()
             },
         }
+
+
+def _itself(mean: Any) -> Any:
+    return mean
 
 
 def _interval(found: Interval) -> list[float]:
@@ -166,7 +224,22 @@ def outcome(study: Study, edges: Sequence[str], method: str, rate: float = 0.0) 
         recall_table(study, edges, "retrained", 0.0, "retain"),
         _part_means(results, [parts[edge] for edge, _ in pairs]),
         round(empty),
+        tuple(float(one[MOVED]) for one in results if MOVED in one),
     )
+
+
+def outcomes_of(study: Study, edges: Sequence[str], rates: Mapping[str, float]) -> list[Outcome]:
+    """Baselines first, then every method, on some edges together; what is missing is made.
+
+    Parameters
+    ----------
+    study, edges
+        As for `outcome`.
+    rates
+        Learning rate of every method.
+    """
+    study.ensure(outcome_cases(study, edges, rates))
+    return [outcome(study, edges, method, rates.get(method, 0.0)) for method in (*BASELINES, *rates)]
 
 
 def recall_table(study: Study, edges: Sequence[str], method: str, rate: float, part: str) -> Table:
@@ -204,7 +277,7 @@ def _case(method: str, rate: float, edge: str, seed: int) -> Case:
 def _part_means(
     results: Sequence[Mapping[str, np.ndarray]], parts: Sequence[Mapping[str, np.ndarray]]
 ) -> dict[str, dict[str, np.ndarray]]:
-    measures = [name for name in results[0] if name != "text"]
+    measures = [name for name in results[0] if name not in ("text", MOVED)]
     names = dict.fromkeys(name for one in parts for name in one)
     return {
         part: {

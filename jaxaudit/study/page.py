@@ -3,28 +3,34 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from jaxaudit.metrics import Interval
 from jaxaudit.report.blocks import Section, Table, Text, Warn
-from jaxaudit.study.outcome import Outcome
+from jaxaudit.study.models import Case, Study
+from jaxaudit.study.outcome import BASELINES, Outcome
 from jaxaudit.study.rates import RateChoice
 from jaxaudit.study.settings import SHORT_NAMES
-from jaxaudit.study.study import Study
 
-_BASELINES = {
-    "base": "base (never saw the data)",
-    "before": "before unlearning",
-    "retrained": "retrained without the edge",
-}
-BASELINES = tuple(_BASELINES)
-"""Models that every method is compared with."""
+_BASELINE_TITLES = dict(
+    zip(BASELINES, ("base (never saw the data)", "before unlearning", "retrained without the edge"))
+)
+REMEMBERED = 0.99
+"""Recall before unlearning, below which nothing can be said about unlearning."""
 HOW_TO_READ = (
     "Recall is ROUGE-1 recall of greedy answers, mean over questions and models. The deviation score (DS) is 100 times "
     "the distance of (forget recall, retain recall) from (0, 1), of the means. Zero is not the goal: who never saw the "
     "edge still guesses part of its answers, and some of them, addresses, are legitimately retained. So every row "
     "stands beside models that were retrained without the edge, with the same seeds: the excess is the DS minus "
     "theirs (below 0: less is known than retraining leaves, which is over-forgetting and itself a trace), the distance "
-    "is 100 times the distance of the two pairs of means. Intervals are 95 % bootstrap intervals over questions and "
-    "models.",
+    "is 100 times the distance of the two pairs of means. Noise alone makes it positive, "
+    "and its interval lies too high, so that it need not hold the estimate. What to measure it by is the last but one "
+    "column: the mean distance between a model and a retrained model of another seed, and in the row of the retrained "
+    "models that between two of them, the floor.",
+    "Intervals are 95 % bootstrap intervals over seeds, edges (if several are taken together) and questions, each "
+    "resampled as a whole, because models of one seed share a fine-tuned model and models of one edge share questions. "
+    "With as few as three seeds and three edges they are too short: they cover the true value less often than in 95 % "
+    "of cases.",
     "All retained questions are evaluated. Exclusive are the forget questions whose answer is in the forgotten edge "
     "only; shared are those whose answer, an address, other retained edges have, too. Empty counts answers to forget "
     "questions without any text. Hops are counted between edges in the line graph: 1 hop is an edge with a common "
@@ -40,8 +46,8 @@ def method_title(method: str) -> str:
     >>> method_title("idk"), method_title("before")
     ('DPO (idk)', 'before unlearning')
     """
-    if method in _BASELINES:
-        return _BASELINES[method]
+    if method in _BASELINE_TITLES:
+        return _BASELINE_TITLES[method]
     short = SHORT_NAMES.get(method, method)
     return f"{short} ({method})" if short == "DPO" else short
 
@@ -53,8 +59,12 @@ def with_interval(found: Interval, digits: int = 1) -> str:
     --------
     >>> with_interval(Interval(54.36, 50.0, 58.72, 0.95, "both", "bootstrap"))
     '54.4 (50.0, 58.7)'
+    >>> with_interval(Interval(-0.01, -0.5, 0.0, 0.95, "both", "bootstrap"))
+    '0.0 (-0.5, 0.0)'
     """
-    return f"{found.estimate:.{digits}f} ({found.low:.{digits}f}, {found.high:.{digits}f})"
+    # Adding 0 turns a rounded -0.0 into 0.0.
+    estimate, low, high = (round(value, digits) + 0.0 for value in (found.estimate, found.low, found.high))
+    return f"{estimate:.{digits}f} ({low:.{digits}f}, {high:.{digits}f})"
 
 
 def outcome_table(outcomes: Mapping[str, Sequence[Outcome]]) -> Table:
@@ -75,6 +85,7 @@ def outcome_table(outcomes: Mapping[str, Sequence[Outcome]]) -> Table:
         "DS",
         "excess",
         "distance",
+        "between seeds",
         "empty",
     )
     rows = [
@@ -87,7 +98,8 @@ def outcome_table(outcomes: Mapping[str, Sequence[Outcome]]) -> Table:
             _mean(one, "retain"),
             with_interval(one.score),
             "" if one.method == "retrained" else with_interval(one.excess),
-            f"{one.deviation.distance:.1f}",
+            "" if one.method == "retrained" else with_interval(one.distance),
+            "" if one.distance_between_seeds is None else f"{one.distance_between_seeds:.1f}",
             str(one.num_empty),
         )
         for name, group in outcomes.items()
@@ -105,7 +117,9 @@ def parts_table(outcomes: Mapping[str, Sequence[Outcome]], measure: str = "recal
     """A measure over every part of the retained questions: by distance, by domain, and the first 200."""
     groups = [one for group in outcomes.values() for one in group]
     known = dict.fromkeys(part for one in groups for part in one.parts)
-    hops = sorted(part for part in known if part.endswith(("hop", "hops")))
+    hops = sorted(
+        (part for part in known if part.endswith(("hop", "hops"))), key=lambda part: int(part.split()[0])
+    )
     domains = sorted(part for part in known if part.startswith("retain "))
     columns = [*hops, *(part for part in ("disconnected",) if part in known), *domains, "first 200"]
     rows = [
@@ -143,6 +157,36 @@ def ranks_table(outcomes: Mapping[str, Sequence[Outcome]], free_running: bool = 
     return Table(("forgotten", "method", *header), tuple(rows))
 
 
+def memory(outcomes: Sequence[Outcome]) -> tuple[float, float]:
+    """Recall of forget and retain questions before unlearning; both must be at least `REMEMBERED`."""
+    before = next(one for one in outcomes if one.method == "before")
+    return float(before.forget.mean()), float(before.retain.mean())
+
+
+def warnings(outcomes: Mapping[str, Sequence[Outcome]]) -> tuple[Warn, ...]:
+    """What forbids to read the tables as results about unlearning, if anything does."""
+    found = []
+    unknown = [name for name, group in outcomes.items() if min(memory(group)) < REMEMBERED]
+    if unknown:
+        found.append(
+            f"Before unlearning, the model does not remember its answers (ROUGE-1 below {REMEMBERED}): "
+            f"{', '.join(unknown)}. What follows says nothing about unlearning."
+        )
+    for what, count_of in (
+        ("changed nothing at all", lambda one: one.num_untouched),
+        ("ended in parameters that are not finite", lambda one: one.num_diverged),
+    ):
+        runs = [
+            f"{name}, {method_title(one.method)} ({count_of(one)} of {len(one.moved)})"
+            for name, group in outcomes.items()
+            for one in group
+            if count_of(one)
+        ]
+        if runs:
+            found.append(f"Unlearning {what}: {'; '.join(runs)}.")
+    return tuple(map(Warn, found))
+
+
 def rates_table(choices: Mapping[str, RateChoice]) -> Table:
     """Every rate that was tried."""
     rows = [
@@ -160,8 +204,10 @@ def rates_table(choices: Mapping[str, RateChoice]) -> Table:
     return Table(("method", "rate", "forget (exclusive)", "retain", "allowed", ""), tuple(rows))
 
 
-def rates_section(study: Study, choices: Mapping[str, RateChoice], edges: Sequence[str]) -> Section:
-    """How the learning rates were chosen."""
+def rates_section(
+    study: Study, choices: Mapping[str, RateChoice], edges: Sequence[str], forgotten: Sequence[str] = ()
+) -> Section:
+    """How the learning rates were chosen: on ``edges``; results are about ``forgotten``."""
     blocks: list[Any] = [
         Text(
             "Teacher-forced: forget is the share of tokens of exclusive forget answers that come first, retain the "
@@ -172,6 +218,13 @@ def rates_section(study: Study, choices: Mapping[str, RateChoice], edges: Sequen
         ),
         rates_table(choices),
     ]
+    reported = [edge for edge in edges if edge in forgotten]
+    if reported:
+        blocks.append(
+            Warn(
+                f"Rates were chosen on edges that are reported here, too, so these flatter: {', '.join(reported)}."
+            )
+        )
     unmet = [method_title(method) for method, choice in choices.items() if not choice.met]
     if unmet:
         blocks.append(
@@ -190,11 +243,63 @@ def conditions_section(study: Study) -> Section:
     spec, model, data = study.spec, study.questions.model, study.data
     rows = [
         ("model", model.description or model.name),
+        ("prompt", repr(model.template)),
         ("data", f"{len(data.entities)} entities, {len(data.edges)} edges, {len(data.records)} questions"),
-        ("reading", spec.reading),
-        *((name, str(value)) for name, value in vars(spec).items() if name != "reading"),
+        *((name, str(value)) for name, value in vars(spec).items()),
     ]
-    return Section("Model, data and settings", (Table(("what", "value"), tuple(rows)),))
+    tokens = study.questions.tokens.tokens
+    asked = Text(
+        f"Question and answer take {tokens.real.sum(axis=1).mean():.1f} tokens on average, of which the answer "
+        f"{tokens.answer.sum(axis=1).mean():.1f}; {tokens.ids.shape[1]} with padding, which is left out where that "
+        "saves a tenth."
+    )
+    note = Text(
+        "Adapters of unlearning have no dropout, where the authors' code has 0.05. Models of all seeds start from the "
+        "same pretrained parameters; seeds differ in the order of the questions and in the adapters of unlearning, "
+        "which are the same for all methods and rates."
+    )
+    return Section("Model, data and settings", (Table(("what", "value"), tuple(rows)), asked, note))
+
+
+_SAMPLES = {"exclusive": 2, "shared": 1, "retain": 1}
+"""Questions of each part whose answers are shown."""
+
+
+def samples_section(study: Study, edges: Sequence[str], rates: Mapping[str, float]) -> Section:
+    """Some questions of each edge, and what the models of the first seed answer before and after unlearning.
+
+    Parameters
+    ----------
+    study
+        Whose models are all made.
+    edges
+        That were forgotten, one at a time.
+    rates
+        Learning rate of every method.
+    """
+    seed, questions = study.spec.seeds[0], study.questions
+    rows = []
+    for edge in edges:
+        models = {
+            "before": Case("before", seed),
+            "retrained": Case("retrained", seed, edge),
+            **{method: Case("unlearned", seed, edge, method, rate) for method, rate in rates.items()},
+        }
+        answers = {method: study.result(case)["text"] for method, case in models.items()}
+        parts = questions.parts(edge)
+        for part, count in _SAMPLES.items():
+            for row in np.flatnonzero(parts.get(part, ()))[:count]:
+                asked = (edge, part, questions.questions[row])
+                rows.append((*asked, "true answer", questions.answers[row]))
+                rows += [
+                    ("", "", "", method_title(method), str(texts[row])) for method, texts in answers.items()
+                ]
+    text = Text(
+        f"The first questions of each part, answered by the models of seed {seed}; nothing is picked."
+    )
+    return Section(
+        "Samples", (text, Table(("forgotten", "part", "question", "model", "answer"), tuple(rows)))
+    )
 
 
 def reading_section() -> Section:

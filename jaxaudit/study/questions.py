@@ -14,6 +14,7 @@ from jaxaudit.data.pistol import REFUSALS, PistolData, edge_domains, shared_ques
 from jaxaudit.errors import InputError
 from jaxaudit.llm import TokenizedRecords, tokenize, tokenize_alternatives
 from jaxaudit.study.languagemodel import LanguageModel
+from jaxaudit.train import Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,12 @@ class QuestionSet:
         )
         padded: Any = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf[:1]]), examples)
         return padded._replace(weights=padded.weights.at[-1].set(0.0))
+
+    @cached_property
+    def base(self) -> Params:
+        """The pretrained parameters on the device: one copy for all models of a study."""
+        params: Params = jax.tree.map(jnp.asarray, self.model.params)
+        return params
 
     @cached_property
     def edges(self) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxaudit.errors import InputError
-from jaxaudit.study.shelf import Arrays
-from jaxaudit.study.study import Case, Study
+from jaxaudit.study.models import Case, Study
+from jaxaudit.study.resultstore import Arrays
 
 _MEASURE = "first hits"
 

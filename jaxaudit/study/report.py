@@ -6,13 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxaudit.data.pistol import PistolData, edge_domains
 from jaxaudit.provenance import provenance
 from jaxaudit.report.blocks import Figure, Section, Text
 from jaxaudit.report.markdown import markdown_page
 from jaxaudit.study.figures import draw_graph
-from jaxaudit.study.outcome import Outcome, guessing_floors, model_cases, outcome, outcome_cases
-from jaxaudit.study.page import (
+from jaxaudit.study.models import Study
+from jaxaudit.study.outcome import (
     BASELINES,
+    Outcome,
+    guessing_floors,
+    model_cases,
+    outcome_cases,
+    outcomes_of,
+)
+from jaxaudit.study.page import (
     conditions_section,
     method_title,
     outcome_table,
@@ -20,9 +28,10 @@ from jaxaudit.study.page import (
     ranks_table,
     rates_section,
     reading_section,
+    samples_section,
+    warnings,
 )
 from jaxaudit.study.rates import RateChoice, choose_rates
-from jaxaudit.study.study import Study
 
 
 class StudyReport(NamedTuple):
@@ -33,14 +42,24 @@ class StudyReport(NamedTuple):
     choices: Mapping[str, RateChoice]
     outcomes: Mapping[str, Sequence[Outcome]]
     """By edge; baselines first."""
+    floors: Mapping[str, float]
+    """By edge: recall of the best constant guesses of who never saw it."""
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """That was chosen, by method."""
+        return {method: choice.rate for method, choice in self.choices.items()}
 
     def document(self) -> dict[str, Any]:
         """Plain JSON types."""
         return {
+            "model": self.study.questions.model.name,
             "spec": asdict(self.study.spec),
             "tuning_edges": list(self.tuning_edges),
             "rates": {method: choice.document() for method, choice in self.choices.items()},
+            "guessing_floors": dict(self.floors),
             "outcomes": {edge: [one.document() for one in found] for edge, found in self.outcomes.items()},
+            "warnings": [warning.text for warning in warnings(self.outcomes)],
             "provenance": provenance(),
         }
 
@@ -48,7 +67,7 @@ class StudyReport(NamedTuple):
         """The page; figures are files of the same folder."""
         floors = [
             f"{edge} {found[BASELINES.index('retrained')].mean('forget'):.3f} (best constant guesses "
-            f"{guessing_floors(self.study, [edge]):.3f})"
+            f"{self.floors[edge]:.3f})"
             for edge, found in self.outcomes.items()
         ]
         text = (
@@ -61,10 +80,11 @@ class StudyReport(NamedTuple):
             for edge, name in ((edge, figure_name(edge)) for edge in self.outcomes)
         ]
         sections = [
-            Section("Outcomes", (Text(text), outcome_table(self.outcomes))),
+            Section("Outcomes", (*warnings(self.outcomes), Text(text), outcome_table(self.outcomes))),
             Section("Retained questions, by distance and domain", (parts_table(self.outcomes), *figures)),
             Section("Ranks of the true answers' tokens", (ranks_table(self.outcomes),)),
-            rates_section(self.study, self.choices, self.tuning_edges),
+            samples_section(self.study, tuple(self.outcomes), self.rates),
+            rates_section(self.study, self.choices, self.tuning_edges, tuple(self.outcomes)),
             reading_section(),
             conditions_section(self.study),
         ]
@@ -96,26 +116,38 @@ def make_report(study: Study, edges: Sequence[str], tuning_edges: Sequence[str] 
     edges
         To be forgotten.
     tuning_edges
-        On which rates are chosen, with a model of their own; ``None``: the first of ``edges``.
+        On which rates are chosen, with a model of their own; ``None``: see `default_tuning_edges`.
 
     Raises
     ------
     InputError
         If there is no edge, or one does not exist.
     """
-    tuned = tuple(edges[:1] if tuning_edges is None else tuning_edges)
+    tuned = default_tuning_edges(study.data, edges) if tuning_edges is None else tuple(tuning_edges)
     study.questions.of_edges([*edges, *tuned])
+    floors = {edge: guessing_floors(study, [edge]) for edge in edges}  # first: it may refuse the data
     choices = choose_rates(study, tuned)
     rates = {method: choice.rate for method, choice in choices.items()}
     study.ensure(outcome_cases(study, edges, rates))
-    outcomes = {
-        edge: [
-            outcome(study, [edge], method, rates.get(method, 0.0))
-            for method in (*BASELINES, *study.spec.methods)
-        ]
-        for edge in edges
-    }
-    return StudyReport(study, tuned, choices, outcomes)
+    outcomes = {edge: outcomes_of(study, [edge], rates) for edge in edges}
+    return StudyReport(study, tuned, choices, outcomes, floors)
+
+
+def default_tuning_edges(data: PistolData, edges: Sequence[str]) -> tuple[str, ...]:
+    """One edge for the choice of rates that is not reported: of the first one's domain if there is one.
+
+    If all edges are reported, it is the first of them, and the page says so.
+
+    Examples
+    --------
+    >>> from jaxaudit.data.pistol import chain, generate
+    >>> default_tuning_edges(generate(chain(4), seed=0), ["0_1", "2_3"])
+    ('1_2',)
+    """
+    domains = edge_domains(data)
+    others = [edge for edge in data.edges if edge not in edges]
+    alike = [edge for edge in others if edges and domains[edge] == domains.get(edges[0])]
+    return tuple([*alike, *others, *edges][:1])
 
 
 def draw_edge(study: Study, edge: str, choices: Mapping[str, RateChoice]) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 
 from jaxaudit.checks import check_choice, check_integer, check_positive, check_real
 from jaxaudit.errors import InputError
-from jaxaudit.llm import AdamWSpec, LoraSpec
+from jaxaudit.llm import AdamWSpec, DecoderSpec, LoraSpec
 from jaxaudit.runs import RunOptions
 from jaxaudit.unlearn.preference import PRESETS
 from jaxaudit.unlearn.preference.presets import PresetName
@@ -21,9 +21,30 @@ SHORT_NAMES = {
 """What the paper calls the methods. Its text describes as DPO what is `jaxaudit.unlearn.preference.idk` here."""
 FINE_TUNING = AdamWSpec(epochs=40, learning_rate=4e-3, decay="cosine", warmup_share=1 / 40)
 ADAPTERS = LoraSpec(dropout=0.0)
-RUN_OPTIONS = RunOptions(strategy="scan")
-"""A decoder is made of matrix products, so many models advance in one compiled loop."""
-StudyPreset = Literal["paper", "cpu", "smoke"]
+_BIG = 5_000_000
+"""Parameters."""
+StudyPreset = Literal["paper", "cpu", "smollm2", "smoke"]
+
+
+def is_big(model: DecoderSpec) -> bool:
+    """Whether a core has enough to do with one model."""
+    return model.num_params >= _BIG
+
+
+def run_options(model: DecoderSpec) -> RunOptions:
+    """How models of a size are carried out: small ones many at a time in one compiled loop, big ones one by one.
+
+    Parameters
+    ----------
+    model
+        Of the decoder, which is made of matrix products.
+
+    Examples
+    --------
+    >>> run_options(DecoderSpec(400)).strategy, run_options(DecoderSpec(49152, width=576)).strategy
+    ('scan', 'sequential')
+    """
+    return RunOptions(strategy="sequential", chunk=1) if is_big(model) else RunOptions(strategy="scan")
 
 
 @dataclass(frozen=True)
@@ -38,9 +59,9 @@ class StudySpec:
         Optimiser, passes and batch size by which the model learns the answers, and by which it is retrained without an
         edge.
     fine_tuning_lora
-        Adapters that are trained instead of all parameters, and merged afterwards; ``None``: all parameters are.
+        Adapters that are trained instead of all parameters, and merged before unlearning; ``None``: all parameters are.
     lora
-        Adapters of unlearning, merged into the result; ``None``: all parameters move.
+        Adapters of unlearning, on the fine-tuned model; ``None``: all parameters move.
     epochs, batch_size
         Of unlearning: passes over the forget set (the paper's forget epochs), and examples of each kind per update.
     rates
@@ -51,7 +72,8 @@ class StudySpec:
     tuning_seed, seeds
         Of the model on which rates are chosen, and of those that are reported; all different.
     free_running
-        Whether ranks are taken along the models' own answers, too.
+        Whether ranks are taken along the models' own answers, too, as the paper's code does. Models that were measured
+        without are made again.
     chunk
         Models that are trained at the same time; also what is lost at most when a study is killed.
 
@@ -72,11 +94,11 @@ class StudySpec:
     lora: LoraSpec | None = ADAPTERS
     epochs: int = 20
     batch_size: int = 4
-    rates: tuple[float, ...] = (5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 3e-3)
+    rates: tuple[float, ...] = (1e-4, 2e-4, 5e-4, 1e-3, 3e-3)
     min_utility: float = 0.8
     tuning_seed: int = 0
     seeds: tuple[int, ...] = (1, 2, 3)
-    free_running: bool = True
+    free_running: bool = False
     chunk: int = 2
 
     def __post_init__(self) -> None:
@@ -105,7 +127,7 @@ class StudySpec:
 
     def identity(self) -> dict[str, Any]:
         """What the result of one model depends on, its own seed, edge, method and rate aside; plain JSON types."""
-        chosen = ("fine_tuning", "fine_tuning_lora", "lora", "epochs", "batch_size", "free_running")
+        chosen = ("fine_tuning", "fine_tuning_lora", "lora", "epochs", "batch_size")
         return {name: value for name, value in asdict(self).items() if name in chosen}
 
 
@@ -123,6 +145,13 @@ _PAPER = StudySpec(
     rates=(1e-6, 5e-6, 1e-5, 2e-5, 5e-5),
     chunk=1,
 )
+_SMOLLM2 = StudySpec(
+    fine_tuning=AdamWSpec(epochs=20, learning_rate=1e-3, decay="linear", warmup_share=0.1),
+    fine_tuning_lora=ADAPTERS,
+    rates=(1e-5, 3e-5, 5e-5, 1e-4),
+    seeds=(1,),
+    chunk=1,
+)
 
 
 def study_spec(preset: StudyPreset, **changes: Any) -> StudySpec:
@@ -131,8 +160,11 @@ def study_spec(preset: StudyPreset, **changes: Any) -> StudySpec:
     Parameters
     ----------
     preset
-        ``cpu``: for small decoders, minutes. ``paper``: what the paper states (20 passes with adapters, batches of 16
-        and 4, rates from 1e-6 to 5e-5), for a model that is really pretrained. ``smoke``: seconds, and learns nothing.
+        ``cpu``: for small decoders, minutes. ``paper``: passes, batches, warm-up and range of unlearning rates as the
+        paper states them, and what it leaves open (the adapters' sizes, the rate of fine-tuning) as its code has it,
+        but no dropout in unlearning; for a model that is really pretrained: a small one learns little in 20 passes.
+        ``smollm2``: for a published model of some hundred million parameters on a CPU: one seed, adapters only.
+        ``smoke``: seconds, and learns nothing.
     changes
         Fields of `StudySpec`.
 
@@ -147,4 +179,6 @@ def study_spec(preset: StudyPreset, **changes: Any) -> StudySpec:
     (20, (5,))
     """
     check_choice("preset", preset, get_args(StudyPreset))
-    return replace({"paper": _PAPER, "cpu": StudySpec(), "smoke": _SMOKE}[preset], **changes)
+    return replace(
+        {"paper": _PAPER, "cpu": StudySpec(), "smollm2": _SMOLLM2, "smoke": _SMOKE}[preset], **changes
+    )

@@ -1,7 +1,6 @@
 """Fine-tuning and retraining: one compiled program for all seeds and all edges that are left out."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -11,19 +10,19 @@ from jaxtyping import Int, PyTree
 
 from jaxaudit.keys import stream_key
 from jaxaudit.llm import (
+    Adapted,
     LoraShared,
-    LoraSpec,
     decoder,
     fine_tuning_loop,
     init_adapters,
     lora_tuning_loop,
-    merge,
+    packed_size,
     token_model,
 )
 from jaxaudit.progress import Reporter
-from jaxaudit.runs import map_runs, run_loops
+from jaxaudit.runs import run_loops
 from jaxaudit.study.questions import QuestionSet
-from jaxaudit.study.settings import RUN_OPTIONS, StudySpec
+from jaxaudit.study.settings import StudySpec, run_options
 from jaxaudit.train import TrainingRun, TrainingShared
 
 
@@ -46,7 +45,8 @@ def fine_tune(
     """Train models from the pretrained one, each on all questions but those of its edge.
 
     The seed decides on the order of the questions (and on dropout), in the same way whatever is left out: questions of
-    the edge stay in their places, with weight 0. So models with and without an edge differ in nothing else.
+    the edge stay in their places, with weight 0. So models with and without an edge differ in nothing else. All seeds
+    start from the same parameters, and from the same draw of adapters if there are some.
 
     Parameters
     ----------
@@ -61,23 +61,27 @@ def fine_tune(
 
     Returns
     -------
-    Parameters, with a leading axis of models.
+    Parameters, with a leading axis of models; with adapters `Adapted`, of which only the adapters have that axis: the
+    pretrained model is the same for all.
     """
-    orders = jnp.asarray([_members(questions, training) for training in trainings])
+    orders = np.stack([_members(questions, training) for training in trainings])
     keys = jnp.stack([stream_key(training.seed, "noise") for training in trainings])
-    run = TrainingRun(orders, keys)
-    model = decoder(questions.model.spec, spec.fine_tuning_lora)
-    base = jax.tree.map(jnp.asarray, questions.model.params)
+    run = TrainingRun(jnp.asarray(orders), keys)
+    model, tuning, base = (
+        decoder(questions.model.spec, spec.fine_tuning_lora),
+        spec.fine_tuning,
+        questions.base,
+    )
     pool: Any = questions.pool
-    options: dict[str, Any] = {"label": label, "reporter": reporter, "options": RUN_OPTIONS}
+    packed = packed_size(pool.x.truth.real, orders, tuning.batch_size)
+    options: dict[str, Any] = {"label": label, "reporter": reporter, "options": run_options(model.spec)}
     length, count = questions.tokens.prompt_length, questions.num_questions
     if spec.fine_tuning_lora is None:
-        loop = fine_tuning_loop(token_model(model, length), spec.fine_tuning, count)
+        loop = fine_tuning_loop(token_model(model, length, packed=packed), tuning, count)
         return run_loops(loop, run, TrainingShared(pool, base), **options)[0].params
     adapters = init_adapters(stream_key(0, "init"), model.spec, spec.fine_tuning_lora)
-    loop = lora_tuning_loop(model, spec.fine_tuning, count, length)
-    trained = run_loops(loop, run, LoraShared(pool, adapters, base), **options)[0].params
-    return map_runs(_merger(spec.fine_tuning_lora), trained, base)[0]
+    loop = lora_tuning_loop(model, tuning, count, length, packed)
+    return Adapted(base, run_loops(loop, run, LoraShared(pool, adapters, base), **options)[0].params)
 
 
 def _members(questions: QuestionSet, training: Training) -> Int[np.ndarray, " questions"]:
@@ -85,8 +89,3 @@ def _members(questions: QuestionSet, training: Training) -> Int[np.ndarray, " qu
     if training.edge is None:
         return order
     return np.where(questions.of_edges([training.edge])[order], questions.num_questions, order)
-
-
-@lru_cache(maxsize=16)
-def _merger(lora: LoraSpec) -> Any:
-    return lambda adapters, base: merge(base, adapters, lora)

@@ -8,18 +8,32 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from jaxaudit.data import Examples
+from jaxaudit.errors import InputError
 from jaxaudit.keys import stream_key
-from jaxaudit.llm import Decoder, adapters_only, decoder, lora_unlearner, token_model
+from jaxaudit.llm import (
+    Adapted,
+    DecoderSpec,
+    LoraSpec,
+    adapter_norm,
+    decoder,
+    init_adapters,
+    lora_model,
+    packed_size,
+    token_model,
+)
 from jaxaudit.progress import Reporter
 from jaxaudit.runs import run_loops
 from jaxaudit.study.questions import QuestionSet
-from jaxaudit.study.settings import RUN_OPTIONS, StudySpec
-from jaxaudit.train import Info, Loop, Params, take_batch
+from jaxaudit.study.settings import StudySpec, run_options
+from jaxaudit.train import Info, Loop, Params, num_batches, take_batch
 from jaxaudit.unlearn.base import Batch, Trained, Unlearner
-from jaxaudit.unlearn.preference import pistol_methods
+from jaxaudit.unlearn.preference import PRESETS, Reference, Scores, TokenModel, pistol_methods
+from jaxaudit.unlearn.preference.presets import SCORE_REFERENCES, PresetName
+from jaxaudit.unlearn.preference.terms import Context, reference_scores
 
 
 class Request(NamedTuple):
@@ -36,8 +50,6 @@ class UnlearningRun(NamedTuple):
     """What differs between runs."""
 
     key: Key[Array, ""]
-    params: Params
-    """The fine-tuned model."""
     retain: Int[Array, " retain"]
     forget: Int[Array, " forget"]
     """Numbers of questions, in the order in which they are read."""
@@ -45,11 +57,31 @@ class UnlearningRun(NamedTuple):
 
 
 class UnlearningShared(NamedTuple):
-    """What all runs share."""
+    """What all runs share; none of it is ever copied per run, or part of what moves."""
 
     pool: Examples
     base: Params
     """The pretrained model, which some methods compare with."""
+    fine_tuned: Params
+    """The model that is to forget."""
+
+
+class UnlearningState(NamedTuple):
+    """What a run keeps: of a model with adapters, these alone."""
+
+    inner: Any
+    """State of the method; its first field is ``params``."""
+    reference: Scores | None
+    """Of the pool's answers under the reference model, for methods that need them: those of the forget questions."""
+
+
+class Unlearned(NamedTuple):
+    """What came out."""
+
+    params: PyTree
+    """With a leading axis of runs; or `Adapted`, of which only the adapters have it."""
+    norms: Float[np.ndarray, " runs"]
+    """Euclidean norm of what each run changed, all that its adapters add to the model; 0: it has not unlearned."""
 
 
 class RatedState(NamedTuple):
@@ -96,52 +128,110 @@ def at_own_rate(method: Unlearner) -> Unlearner:
     return method._replace(init=init, update=update, continues=True)
 
 
+class LoopSettings(NamedTuple):
+    """What of a study decides on the program of a method."""
+
+    reading: PresetName
+    lora: LoraSpec | None
+    epochs: int
+    batch_size: int
+    prompt_length: int
+    num_forget: int
+    """Questions of an edge."""
+    packed: int | None
+    """See `jaxaudit.llm.packed_size`."""
+
+    @property
+    def num_updates(self) -> int:
+        """Of the whole unlearning."""
+        return self.epochs * num_batches(self.num_forget, self.batch_size)
+
+
 @lru_cache(maxsize=32)  # one loop per method and settings, so that it is compiled once
-def unlearning_loop(
-    model: Decoder, prompt_length: int, spec: StudySpec, method: str, num_forget: int
-) -> Loop:
-    """One method as a loop over updates, from `UnlearningRun` and `UnlearningShared` to the method's state.
+def unlearning_loop(model: DecoderSpec, settings: LoopSettings, method: str) -> Loop:
+    """One method as a loop over updates, from `UnlearningRun` and `UnlearningShared` to `UnlearningState`.
 
     Parameters
     ----------
     model
-        From ``decoder(spec of the model, spec.lora)``.
-    prompt_length
-        Of the tokens.
-    spec
-        Reading, adapters, epochs, batch size.
+        Of the decoder.
+    settings
+        Reading, adapters, epochs, sizes.
     method
-        Name among ``spec.methods``.
-    num_forget
-        Questions of an edge.
+        Name of a method of the reading.
     """
-    # The divergence is also over the questions' tokens, all other terms are over answers only.
-    tokens = token_model(model, 1 if method == "kl" else prompt_length)
+    lora = settings.lora
+
+    def init(run: UnlearningRun, shared: UnlearningShared) -> UnlearningState:
+        key = jax.random.fold_in(run.key, 0)
+        adapters_key, inner_key = jax.random.split(key)
+        start = shared.fine_tuned if lora is None else init_adapters(adapters_key, model, lora)
+        unlearner = _unlearner(model, settings, method, shared)
+        inner = unlearner.init(inner_key, Trained(start, start, previous=run.rate))
+        return UnlearningState(inner, _reference(model, settings, method, run, shared))
+
+    def body(
+        step: Int[Array, ""], state: UnlearningState, run: UnlearningRun, shared: UnlearningShared
+    ) -> UnlearningState:
+        unlearner = _unlearner(model, settings, method, shared)
+        pool: Any = shared.pool
+        scored = pool._replace(x=pool.x._replace(reference=state.reference))
+        retain = take_batch(pool, run.retain, step, settings.batch_size)
+        forget = take_batch(scored, run.forget, step, settings.batch_size)
+        key = jax.random.fold_in(run.key, step + 1)
+        return state._replace(inner=unlearner.update(key, state.inner, Batch(retain, forget))[0])
+
+    return Loop(init, body, settings.num_updates)
+
+
+def _unlearner(
+    model: DecoderSpec, settings: LoopSettings, method: str, shared: UnlearningShared
+) -> Unlearner:
+    """The method on what it trains: all parameters, or adapters on the fine-tuned model."""
+    whole = decoder(model, settings.lora)
+
+    def tokens(prompt_length: int, packed: int | None) -> TokenModel:
+        if settings.lora is None:
+            return token_model(whole, prompt_length, packed=packed)
+        return lora_model(whole, shared.fine_tuned, prompt_length, packed=packed)
+
+    # The divergence is over the questions' tokens, too; in one reading even over padding, which must then be computed.
+    everywhere = None if PRESETS[settings.reading].kl_mask == "all" else settings.packed
+
+    def frozen_logits(which: Reference, examples: Examples) -> Array:
+        compared = token_model(decoder(model), 1, packed=everywhere)
+        assert compared.logits_fn is not None
+        return compared.logits_fn(shared.base if which == "base" else shared.fine_tuned, examples)
+
     methods = pistol_methods(
-        tokens,
-        spec.reading,
-        num_forget=num_forget,
+        tokens(settings.prompt_length, settings.packed),
+        settings.reading,
+        num_forget=settings.num_forget,
         learning_rate=1.0,
-        epochs=spec.epochs,
-        batch_size=spec.batch_size,
-        wrap_optimizer=None if spec.lora is None else adapters_only,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        kl_model=tokens(1, everywhere),
+        frozen_logits_fn=frozen_logits,
     )
-    rated = at_own_rate(methods[method])
-    unlearner = rated if spec.lora is None else lora_unlearner(model, rated)
+    return at_own_rate(methods[method])
 
-    def init(run: UnlearningRun, shared: UnlearningShared) -> Any:
-        return unlearner.init(
-            jax.random.fold_in(run.key, 0), Trained(run.params, shared.base, previous=run.rate)
-        )
 
-    def body(step: Int[Array, ""], state: Any, run: UnlearningRun, shared: UnlearningShared) -> Any:
-        retain, forget = (
-            take_batch(shared.pool, members, step, unlearner.batch_size)
-            for members in (run.retain, run.forget)
-        )
-        return unlearner.update(jax.random.fold_in(run.key, step + 1), state, Batch(retain, forget))[0]
-
-    return Loop(init, body, unlearner.num_updates)
+def _reference(
+    model: DecoderSpec,
+    settings: LoopSettings,
+    method: str,
+    run: UnlearningRun,
+    shared: UnlearningShared,
+) -> Scores | None:
+    """Scores of the forget answers under what the method compares with: computed once, since it does not move."""
+    if method not in SCORE_REFERENCES:
+        return None
+    compared = shared.base if SCORE_REFERENCES[method] == "base" else shared.fine_tuned
+    forget = jax.tree.map(lambda leaf: leaf[run.forget], shared.pool)
+    tokens = token_model(decoder(model), settings.prompt_length)
+    scores = reference_scores(tokens, Context(compared), forget, with_alternative=method == "dpo")
+    room = jnp.zeros(len(shared.pool.weights))
+    return jax.tree.map(lambda values: room.at[run.forget].set(values), scores)
 
 
 def unlearn(
@@ -149,12 +239,12 @@ def unlearn(
     spec: StudySpec,
     method: str,
     requests: Sequence[Request],
-    fine_tuned: PyTree,
+    fine_tuned: Params,
     *,
     label: str = "unlearning",
     reporter: Reporter | None = None,
-) -> PyTree:
-    """Let fine-tuned models forget an edge each.
+) -> Unlearned:
+    """Let a fine-tuned model forget an edge, in some runs of different edges, rates or orders.
 
     Parameters
     ----------
@@ -167,27 +257,57 @@ def unlearn(
     requests
         Edge, rate and seed of every run; all edges have the same number of questions.
     fine_tuned
-        Parameters of every run's model, with a leading axis.
+        The model's parameters, which all runs share.
     label, reporter
         For progress.
 
-    Returns
-    -------
-    Parameters, with a leading axis of runs.
+    Raises
+    ------
+    InputError
+        If the adapters of unlearning have dropout: the methods have no key for it.
     """
-    model = decoder(questions.model.spec, spec.lora)
-    num_forget = len(questions.rows_of(requests[0].edge))
-    loop = unlearning_loop(model, questions.tokens.prompt_length, spec, method, num_forget)
-    orders = [_orders(questions, request) for request in requests]
+    if spec.lora is not None and spec.lora.dropout > 0:
+        raise InputError(f"lora must have dropout 0 for unlearning, got {spec.lora.dropout}")
+    model, pool = questions.model.spec, questions.pool
+    retain, forget = (np.stack(part) for part in zip(*(_orders(questions, one) for one in requests)))
+    settings = LoopSettings(
+        *(spec.reading, spec.lora, spec.epochs, spec.batch_size),
+        questions.tokens.prompt_length,
+        forget.shape[1],
+        _packed_size(questions, spec.batch_size, retain, forget),
+    )
     run = UnlearningRun(
         key=jnp.stack([_key(request) for request in requests]),
-        params=fine_tuned,
-        retain=jnp.asarray(np.stack([retain for retain, _ in orders])),
-        forget=jnp.asarray(np.stack([forget for _, forget in orders])),
+        retain=jnp.asarray(retain),
+        forget=jnp.asarray(forget),
         rate=jnp.asarray([request.rate for request in requests], jnp.float32),
     )
-    shared = UnlearningShared(questions.pool, jax.tree.map(jnp.asarray, questions.model.params))
-    return run_loops(loop, run, shared, label=label, reporter=reporter, options=RUN_OPTIONS)[0].params
+    shared = UnlearningShared(pool, questions.base, jax.tree.map(jnp.asarray, fine_tuned))
+    loop, options = unlearning_loop(model, settings, method), run_options(model)
+    state, _ = run_loops(loop, run, shared, label=label, reporter=reporter, options=options)
+    after = state.inner.params
+    norms = [
+        _norm(jax.tree.map(lambda leaf, number=number: leaf[number], after), shared.fine_tuned, spec.lora)
+        for number in range(len(requests))
+    ]
+    params = after if spec.lora is None else Adapted(shared.fine_tuned, after)
+    return Unlearned(params, np.array(norms))
+
+
+def _packed_size(
+    questions: QuestionSet, batch_size: int, retain: np.ndarray, forget: np.ndarray
+) -> int | None:
+    """Of all batches that a method may read: retained, forgotten, and these with the other answers."""
+    answers: Any = questions.pool.x
+    read = ((answers.truth, retain), (answers.truth, forget), (answers.alternative, forget))
+    sizes = [packed_size(tokens.real, orders, batch_size) for tokens, orders in read]
+    return max(size for size in sizes if size is not None) if None not in sizes else None
+
+
+def _norm(after: Params, fine_tuned: Params, lora: LoraSpec | None) -> float:
+    if lora is None:
+        return float(optax.tree.norm(jax.tree.map(jnp.subtract, after, fine_tuned)))
+    return float(adapter_norm(after, lora))
 
 
 def _key(request: Request) -> Key[Array, ""]:

@@ -30,6 +30,21 @@ def _params(spec):
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
 
 
+def write_published(folder, texts):
+    """A model as it is published: one layer, and a tokenizer that knows some texts."""
+    import jax
+
+    for package in ("tokenizers", "safetensors"):
+        pytest.importorskip(package)
+    from jaxaudit.llm import DecoderSpec, Pretrained, decoder, save_pretrained, train_bpe
+
+    tokenizer = train_bpe(texts, vocabulary_size=300)
+    spec = DecoderSpec(tokenizer.vocabulary_size, width=8, num_layers=1, num_heads=2, hidden=8)
+    params = decoder(spec).init_fn(jax.random.key(0))
+    save_pretrained(Pretrained(folder.name, spec, params, tokenizer, "{question}\n"), folder)
+    return folder
+
+
 def run(*arguments):
     return main(["pistol", "run", *map(str, arguments), "--preset", "smoke", "--quiet"])
 
@@ -50,6 +65,28 @@ def test_a_report_is_written(data_file, tmp_path, capsys):
     assert run(data_file, "--forget", "0_1", "--out", out) == 2
     assert "already holds a report" in capsys.readouterr().err
     assert run(data_file, "--forget", "0_1", "--out", out, "--overwrite") == 0
+
+
+def test_a_published_model_takes_the_place_of_the_small_one(data_file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jaxaudit.study.small_model", lambda *args, **options: pytest.fail("was made"))
+    folder = write_published(
+        tmp_path / "Tiny", [record.question for record in generate(chain(4), seed=0).records]
+    )
+    arguments = ["--forget", "0_1", "--model", folder, "--out", tmp_path / "out"]
+    assert run(data_file, *arguments) == 0
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["model"] == "Tiny"
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "## Samples" in page
+    assert "true answer" in page
+    assert run(data_file, "--forget", "0_1", "--model", tmp_path / "nothing") == 2
+    assert "source must be smollm2, a folder or a .gguf file" in capsys.readouterr().err
+
+
+def test_a_dry_run_says_what_it_would_take(data_file, capsys):
+    assert run(data_file, "--forget", "0_1", "1_2", "--dry-run") == 0
+    assert "7 models fine-tuned or retrained, 20 unlearned, 10 more" in capsys.readouterr().out
+    assert run(data_file, "--forget", "0_1", "--dry-run", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["seconds"] > 0
 
 
 def test_json_is_one_object(data_file, capsys):

@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from jaxaudit.metrics import deviation_score
-from tests.cli.test_pistol_run import _params
+from tests.cli.test_pistol_run import _params, write_published
 from tests.study.conftest import Fakes
 
 FOLDER = Path(__file__).parents[2] / "experiments"
@@ -46,6 +47,51 @@ def test_smoke_writes_page_and_figures(table, fakes, tmp_path, capsys):
     for image in out.glob("*.png"):
         assert image.read_bytes().startswith(b"\x89PNG")
         assert f"({image.name})" in page
+    contents = [document[f"table{number}"] for number in (6, 7, 8, 9)] if table == "appendix" else [document]
+    for content in contents:
+        assert set(content["rates"]) >= {"gradient_ascent", "kl"}
+        for outcomes in content["outcomes"].values():
+            assert [one["method"] for one in outcomes][:3] == ["base", "before", "retrained"]
+            assert all(set(one["deviation"]) >= {"distance", "distance_between_seeds"} for one in outcomes)
+
+
+def test_ranks_stand_beside_the_papers(fakes, tmp_path, capsys):
+    assert run("appendix", "--preset", "smoke", "--quiet", "--store", str(tmp_path)) == 0
+    printed = capsys.readouterr().out
+    paper = importlib.import_module("pistol_paper")
+    for table, column in (("6", "forget_mrr"), ("7", "retain_thr"), ("8", "sales_mrr"), ("9", "forget_thr")):
+        title = f"Beside Table {table}: {column.replace('_', ' ')}, ours along the model's own answer"
+        section = printed.split(title)[1].split("\n\n")[0]
+        for row in paper.rows(table):
+            assert str(row[f"{column}_mean"]) in section
+
+
+def test_domains_have_a_figure_each(fakes, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["--preset", "smoke", "--quiet", "--store", str(tmp_path), "--out", str(out)]
+    assert run("table4", *arguments) == 0
+    assert {path.name for path in out.glob("*.png")} == {
+        "table4_smoke_domains_A_C.png",
+        "table4_smoke_domains_A_n.png",
+    }
+
+
+def test_the_distance_to_retraining_has_a_rank_correlation(fakes, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["--preset", "smoke", "--quiet", "--store", str(tmp_path), "--out", str(out)]
+    assert run("degrees", *arguments) == 0
+    document = json.loads((out / "degrees_smoke.json").read_text())
+    outcomes, degrees = document["outcomes"], document["degrees"]
+    found = document["rank_correlations"]["npo"]["distance to retraining"]
+    distances = [
+        next(one["deviation"]["distance"][0] for one in outcomes[edge] if one["method"] == "npo")
+        for edge in outcomes
+    ]
+    expected = stats.spearmanr([degrees[edge] for edge in outcomes], distances).statistic
+    assert found[0] == pytest.approx(expected)
+    page = (out / "degrees_smoke.md").read_text()
+    for edge in outcomes:
+        assert (f"| {edge} \\* |" in page or f"| {edge} * |" in page) == (edge in ("A_C2", "A_n2", "B_D"))
 
 
 def test_what_is_in_the_store_is_not_made_again(fakes, tmp_path, capsys):
@@ -71,12 +117,55 @@ def test_a_dry_run_trains_nothing(table, fakes, capsys):
     assert fakes.trained == []
 
 
+@pytest.fixture
+def published(tmp_path):
+    data = importlib.import_module("pistol_data").load("dataset-1", "generated", small=True)
+    return write_published(tmp_path / "Tiny", [record.question for record in data.records])
+
+
+@pytest.mark.parametrize("table", ["table2", "appendix"])
+def test_a_published_model_stands_beside_the_papers(table, fakes, published, tmp_path, capsys):
+    """Tables of Dataset 1 only: nothing else is trained; rates are chosen on one edge."""
+    out = tmp_path / "out"
+    options = ["--preset", "smoke", "--quiet", "--store", str(tmp_path), "--out", str(out)]
+    assert run(table, *options, "--model", str(published)) == 0
+    page = (out / f"{table}_smoke_Tiny.md").read_text()
+    assert "| Gemma-7B | Tiny |" in page
+    assert f"--model {published}" in page
+    titles = {"table2": ("Samples",), "appendix": ("Beside Table 6", "Beside Table 8")}
+    assert all(title in page for title in titles[table])
+    assert "Beside Table 7" not in page
+    tuned = {request.edge for _, requests in fakes.unlearned for request in requests if request.seed == 0}
+    assert tuned == {"A_C2"}
+
+
+def test_the_cost_of_a_published_model_comes_from_its_tokens(fakes, published, capsys):
+    assert run("table2", "--dry-run", "--model", str(published)) == 0
+    printed = capsys.readouterr().out
+    assert "tokens per question" in printed
+    assert "4 models fine-tuned or retrained, 10 unlearned, 20 more" in printed  # seeds 0 and 1; two edges
+    assert fakes.trained == []
+
+
 def test_wrong_arguments_are_named(fakes, capsys, monkeypatch):
     monkeypatch.delenv("JAXAUDIT_DATA", raising=False)
     assert run("table2", "--preset", "smoke", "--seeds", "0") == 2
     assert "seeds must differ" in capsys.readouterr().err
     assert run("table2", "--preset", "smoke", "--data", "published") == 2
     assert "JAXAUDIT_DATA" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_rates_are_chosen_on_edges_that_are_not_in_a_table(small):
+    data = importlib.import_module("pistol_data")
+    first, second = (data.load(name, "generated", small=small) for name in ("dataset-1", "dataset-2"))
+    assert data.tuning_edges("dataset-1", first) == ("A_C2", "A_n2", "B_D")
+    assert set(data.tuning_edges("dataset-1", first)) <= set(first.edges)
+    tuned = data.tuning_edges("dataset-2", second)
+    assert [int(edge.split("_")[0]) // 10 for edge in tuned] == [0, 1, 2]
+    reported = {edge for edges in data.graph_edges(second).values() for edge in edges}
+    reported |= set(data.known_edges(data.load("goldman-sachs", "generated", small=small)))
+    assert not reported & set(tuned)
 
 
 def test_edges_are_those_of_the_graphs_and_always_the_same():

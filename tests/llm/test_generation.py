@@ -31,7 +31,15 @@ SPECS = {
 }
 
 
-say = jax.jit(generate, static_argnames=("model", "num_tokens", "eos", "keep_logits"))
+say = jax.jit(generate, static_argnames=("model", "num_tokens", "eos", "observe"))
+
+
+def logits_themselves(logits, targets):
+    return logits
+
+
+def aims(rows, steps):
+    return np.arange(rows * steps).reshape(rows, steps) % 7
 
 
 def padded(prompts, left=True, content=0):
@@ -59,11 +67,19 @@ def uncached(spec, params, prompt, num_tokens, eos):
 def test_cached_equals_uncached(name):
     spec = small_spec(**SPECS[name])
     model, params = decoder(spec), random_params(spec)
-    said = say(model, params, padded(PROMPTS), num_tokens=6, eos=None, keep_logits=True)
+    said = say(
+        model,
+        params,
+        padded(PROMPTS),
+        num_tokens=6,
+        eos=None,
+        observe=logits_themselves,
+        targets=aims(len(PROMPTS), 6),
+    )
     for row, prompt in enumerate(PROMPTS):
         text, logits = uncached(spec, params, prompt, 6, None)
         assert said.ids[row].tolist() == text
-        np.testing.assert_allclose(said.logits[row], logits, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(said.observed[row], logits, rtol=1e-5, atol=1e-5)
     assert (said.taken == 1).all()
 
 
@@ -89,9 +105,17 @@ def test_it_stops_when_all_rows_have_ended():
     spec = small_spec()
     model, params = decoder(spec), random_params(spec, seed=1)
     first = uncached(spec, params, PROMPTS[0], 1, None)[0][0]
-    said = say(model, params, padded(PROMPTS[:1]), num_tokens=5, eos=first, keep_logits=True)
+    said = say(
+        model,
+        params,
+        padded(PROMPTS[:1]),
+        num_tokens=5,
+        eos=first,
+        observe=logits_themselves,
+        targets=aims(1, 5),
+    )
     assert said.taken.tolist() == [[1.0, 0.0, 0.0, 0.0, 0.0]]
-    assert (said.logits[0, 1:] == 0).all()
+    assert (said.observed[0, 1:] == 0).all()
 
 
 @pytest.mark.parametrize("left", [True, False])
@@ -99,10 +123,11 @@ def test_it_stops_when_all_rows_have_ended():
 def test_side_and_content_of_padding_do_not_matter(left, content):
     spec = small_spec(sliding_window=4)
     model, params = decoder(spec), random_params(spec)
-    expected = say(model, params, padded(PROMPTS), num_tokens=5, eos=None, keep_logits=True)
-    found = say(model, params, padded(PROMPTS, left, content), num_tokens=5, eos=None, keep_logits=True)
+    options = {"num_tokens": 5, "eos": None, "observe": logits_themselves, "targets": aims(len(PROMPTS), 5)}
+    expected = say(model, params, padded(PROMPTS), **options)
+    found = say(model, params, padded(PROMPTS, left, content), **options)
     np.testing.assert_array_equal(found.ids, expected.ids)
-    np.testing.assert_allclose(found.logits, expected.logits, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found.observed, expected.observed, rtol=1e-6, atol=1e-6)
 
 
 def test_adapters_speak_as_the_merged_model():
@@ -139,7 +164,24 @@ def test_batches_are_compiled_once_and_change_nothing():
     whole = say(model, params, prompts, num_tokens=6, eos=4)
     np.testing.assert_array_equal(said.ids, whole.ids)
     np.testing.assert_array_equal(said.taken, whole.taken)
-    assert said.logits is None
+    assert said.observed is None
+
+
+def true_logit(logits, targets):
+    return jnp.take_along_axis(logits, targets[:, None], axis=1)[:, 0]
+
+
+def test_what_is_kept_of_a_step_is_aimed_at_its_target():
+    spec = small_spec()
+    model, params, prompts = decoder(spec), random_params(spec), padded(PROMPTS)
+    targets = aims(len(PROMPTS), 4)
+    found = generate_answers(
+        model, params, prompts, num_tokens=4, eos=None, observe=true_logit, targets=targets, batch_size=2
+    )
+    for row, prompt in enumerate(PROMPTS):
+        _, logits = uncached(spec, params, prompt, 4, None)
+        expected = logits[np.arange(4), targets[row]]
+        np.testing.assert_allclose(found.observed[row], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_texts():
@@ -162,3 +204,5 @@ def test_bad_arguments():
         say(model, params, padded(PROMPTS), num_tokens=0, eos=None)
     with pytest.raises(InputError, match="batch_size must be an integer of at least 1, got 0"):
         generate_answers(model, params, padded(PROMPTS), num_tokens=1, eos=None, batch_size=0)
+    with pytest.raises(InputError, match="observe and targets must be given together"):
+        generate_answers(model, params, padded(PROMPTS), num_tokens=1, eos=None, observe=true_logit)

@@ -24,7 +24,7 @@ from jaxaudit.unlearn.preference import answer_loss, npo
 from tests.llm.reference import random_params, small_spec
 from tests.llm.toy import toy_examples
 
-SPEC, LORA = small_spec(num_layers=2), LoraSpec(rank=2, alpha=4.0)
+SPEC, LORA = small_spec(num_layers=2), LoraSpec(rank=2, alpha=4.0, dropout=0.0)
 MODEL = decoder(SPEC, LORA)
 EXAMPLES, START = toy_examples(count=4)
 BASE = random_params(SPEC)
@@ -84,7 +84,7 @@ def test_base_reference_is_the_starting_point():
 
 
 def test_matrices_without_adapters_stay():
-    lora = LoraSpec(rank=2, targets=("q", "down"))
+    lora = LoraSpec(rank=2, targets=("q", "down"), dropout=0.0)
     model = decoder(SPEC, lora)
     inner = npo(
         token_model(model, START), optimizer=adapters_only(optax.sgd(0.5)), num_updates=2, batch_size=4
@@ -94,6 +94,14 @@ def test_matrices_without_adapters_stay():
         moved = (after["layers"][name]["kernel"] != BASE["layers"][name]["kernel"]).any()
         assert bool(moved) == (name in lora.targets)
     np.testing.assert_array_equal(after["embedding"], BASE["embedding"])
+
+
+def test_dropout_is_refused_not_ignored():
+    inner = npo(
+        token_model(MODEL, START), optimizer=adapters_only(optax.sgd(0.5)), num_updates=2, batch_size=4
+    )
+    with pytest.raises(InputError, match=r"lora must have dropout 0 for unlearning, got 0\.05"):
+        lora_unlearner(decoder(SPEC, LoraSpec(rank=2, dropout=0.05)), inner)
 
 
 def test_no_updates_change_nothing():

@@ -25,6 +25,14 @@ def test_ranks_equal_scipy():
     np.testing.assert_array_equal(token_ranks(LOGITS, IDS), RANKS)
 
 
+def test_a_model_that_diverged_has_the_worst_ranks():
+    nothing = np.full((2, 9), np.nan, np.float32)
+    assert token_ranks(nothing, np.array([0, 3])).tolist() == [9, 9]
+    partly = np.array([[1.0, np.nan, 0.5]], np.float32)
+    assert token_ranks(partly, np.array([0])).tolist() == [2]
+    assert token_ranks(partly, np.array([1])).tolist() == [3]
+
+
 def test_rank_metrics_equal_loops_over_tokens():
     for row in range(4):
         ranks = [RANKS[row, place] for place in (2, 3, 4)]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from jaxaudit.data.pistol import chain, generate
-from jaxaudit.llm import DecoderSpec, LoraSpec, decoder, word_tokenizer
+from jaxaudit.llm import Adapted, DecoderSpec, LoraSpec, decoder, word_tokenizer
 from jaxaudit.llm.finetuning import AdamWSpec
-from jaxaudit.study import LanguageModel, QuestionSet, StudySpec
+from jaxaudit.study import LanguageModel, QuestionSet, StudySpec, Unlearned
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +47,7 @@ class Fakes:
 
     def __init__(self, monkeypatch):
         self.trained, self.unlearned = [], []
-        module = "jaxaudit.study.study"
+        module = "jaxaudit.study.models"
         monkeypatch.setattr(f"{module}.fine_tune", self.fine_tune)
         monkeypatch.setattr(f"{module}.unlearn", self.unlearn)
         monkeypatch.setattr(f"{module}.measure", self.measure)
@@ -58,7 +58,8 @@ class Fakes:
 
     def unlearn(self, questions, spec, method, requests, fine_tuned, **options):
         self.unlearned.append((method, list(requests)))
-        return self._params(questions, [f"{method} {request}" for request in requests])
+        params = self._params(questions, [f"{method} {request}" for request in requests])
+        return Unlearned(params, np.ones(len(requests)))
 
     def _params(self, questions, names):
         """One number per model, by which its answers are made up."""
@@ -71,8 +72,9 @@ class Fakes:
         )
 
     def measure(self, questions, params, *, with_texts=True, free_running=False, **options):
-        found = []
-        for number in jax.tree.leaves(params)[0].reshape(len(jax.tree.leaves(params)[0]), -1)[:, 0]:
+        found, per_run = [], params.adapters if isinstance(params, Adapted) else params
+        first = np.asarray(jax.tree.leaves(per_run)[0])
+        for number in first.reshape(len(first), -1)[:, 0]:
             rng = np.random.default_rng(int(abs(number)))
             names = ["probability", "reciprocal rank", "top hits", "first hits"]
             names += ["recall", "exact", "empty"] if with_texts else []

@@ -9,13 +9,13 @@ from jaxaudit.metrics import deviation_score
 from jaxaudit.study import Outcome, rank_correlation, score_difference
 
 
-def made_up(forget, retain, floor_forget, floor_retain, rows=3):
+def made_up(forget, retain, floor_forget, floor_retain, rows=3, edge="0_1"):
     """Constant recalls."""
     tables = [
         np.full((rows, size), value)
         for value, size in ((forget, 20), (retain, 50), (floor_forget, 20), (floor_retain, 50))
     ]
-    return Outcome("npo", ("0_1",), tuple(range(rows)), *tables, {}, 0)
+    return Outcome("npo", (edge,), tuple(range(rows)), *tables, {}, 0)
 
 
 def test_the_difference_is_that_of_the_scores_and_net_of_the_floors():
@@ -36,6 +36,27 @@ def test_an_effect_that_is_the_floors_is_said_to_be_no_more():
     assert effect.verdict == "shows, but not beyond what retraining shows as well"
 
 
+def test_an_effect_that_is_below_the_floors_is_said_to_be_less():
+    effect = score_difference(made_up(0.32, 1.0, 0.42, 1.0), made_up(0.26, 1.0, 0.26, 1.0))
+    assert effect.verdict == "shows, but less than retraining alone"
+
+
+def test_of_the_same_edges_edges_and_questions_are_resampled_together():
+    """Two methods on the same edges that differ by a constant: nothing is left to vary."""
+    rng = np.random.default_rng(1)
+    forget = rng.random((6, 20)) / 2
+    zeros, ones = np.zeros((6, 20)), np.ones((6, 50))
+
+    def one(shift, edges):
+        return Outcome("npo", edges, (1, 2, 3), forget + shift, ones, zeros, ones, {}, 0)
+
+    same = score_difference(one(0.1, ("0_1", "1_2")), one(0.0, ("0_1", "1_2")))
+    assert (same.raw.low, same.raw.high) == pytest.approx((10, 10))
+    assert (same.net.low, same.net.high) == pytest.approx((10, 10))
+    other = score_difference(one(0.1, ("0_1", "1_2")), one(0.0, ("2_3", "3_4")))
+    assert other.raw.high - other.raw.low > 1
+
+
 def test_no_difference_does_not_show():
     rng = np.random.default_rng(0)
     tables = [rng.integers(0, 2, (3, 40)).astype(float) for _ in range(4)]
@@ -44,8 +65,8 @@ def test_no_difference_does_not_show():
     assert score_difference(one, other).verdict == "does not show"
 
 
-def test_outcomes_must_have_equally_many_models():
-    with pytest.raises(InputError, match="equally many models, got 3 and 2"):
+def test_outcomes_must_have_the_same_seeds():
+    with pytest.raises(InputError, match=r"same seeds, got \(0, 1, 2\) and \(0, 1\)"):
         score_difference(made_up(0, 1, 0, 1), made_up(0, 1, 0, 1, rows=2))
 
 

@@ -73,9 +73,36 @@ def test_a_part_that_only_some_edges_have_counts_for_those_only(study):
 
 def test_retraining_beside_itself_is_at_distance_0(study):
     found = outcome(study, EDGES, "retrained")
-    assert found.deviation.distance == 0
+    assert found.deviation.distance == found.distance.low == found.distance.high == 0
+    first, second = (
+        np.array([one.forget[rows].mean(), one.retain[rows].mean()])
+        for one, rows in ((found, slice(0, 2)), (found, slice(2, 4)))
+    )
+    assert found.distance_between_seeds == pytest.approx(100 * np.hypot(*(first - second)))
+    assert found.distance_between_seeds > 0
     assert found.excess.low == found.excess.high == 0
     np.testing.assert_array_equal(found.forget, recall_table(study, EDGES, "retrained", 0.0, "forget"))
+
+
+def test_a_method_is_compared_with_retrained_models_of_the_other_seeds(study):
+    found = outcome(study, EDGES, "npo", 1e-3)
+    mine = [(found.forget[rows].mean(), found.retain[rows].mean()) for rows in (slice(0, 2), slice(2, 4))]
+    theirs = [
+        (found.retrained_forget[rows].mean(), found.retrained_retain[rows].mean())
+        for rows in (slice(2, 4), slice(0, 2))
+    ]
+    distances = [100 * np.hypot(a[0] - b[0], a[1] - b[1]) for a, b in zip(mine, theirs)]
+    assert found.distance_between_seeds == pytest.approx(np.mean(distances))
+    assert found.distance.estimate == pytest.approx(found.deviation.distance)
+    assert found.distance.low <= found.distance.estimate <= found.distance.high
+    assert replace(found, seeds=(1,)).distance_between_seeds is None
+
+
+def test_runs_that_did_not_move_or_diverged_are_counted(study):
+    found = replace(outcome(study, EDGES, "npo", 1e-3), moved=(0.0, 1.0, float("nan"), 0.0))
+    assert (found.num_untouched, found.num_diverged) == (2, 1)
+    assert found.document()["moved"] == [0.0, 1.0, "not finite", 0.0]
+    assert outcome(study, EDGES, "before").moved == ()
 
 
 def test_the_document_is_plain_json(study):
@@ -124,5 +151,5 @@ def test_a_small_model_remembers_and_forgets_and_retraining_never_knew(micro):
         result = study.result(case)
         # Greedy generation goes along the true answer for as long as every true token comes first.
         assert ((result["first hits"] == 1) == (result["exact"] == 1)).all()
-        assert (result["free reciprocal rank"] <= 1).all()
+        assert (result["probability"] <= 1).all()
     assert 0 < study.result(Case("retrained", 1, "1_2"))["exact"].mean() < 1

@@ -34,7 +34,7 @@ def made_up(micro, micro_spec):
             hits[parts["exclusive"]] = 0.5 if case.rate == 1e-3 else 0.0
             if case.rate == 1e-2:
                 hits[np.flatnonzero(parts["retain"])[::3]] = 0.9
-        study.shelf.put(study._place(case), {"first hits": hits})
+        study.store.put(study._place(case), {"first hits": hits})
     return study
 
 

@@ -3,13 +3,14 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from jaxaudit.errors import InputError
 from jaxaudit.report.blocks import Warn
 from jaxaudit.study import Study
 from jaxaudit.study.figures import draw_bars, draw_degrees, draw_graph
-from jaxaudit.study.page import outcome_table, parts_table, ranks_table, rates_section
+from jaxaudit.study.page import outcome_table, parts_table, ranks_table, rates_section, warnings
 from jaxaudit.study.report import figure_name, make_report
 
 
@@ -32,8 +33,57 @@ def test_retained_questions_are_broken_down(report):
     assert table.header == ("forgotten", "method", "1 hop", "2 hops", "3 hops", "retain sales", "first 200")
     one = report.outcomes["0_1"][0]
     assert table.rows[0][2:] == tuple(f"{one.mean(part):.3f}" for part in table.header[2:])
-    free = ranks_table(report.outcomes, free_running=True).rows[0]
+
+
+def test_ranks_along_own_answers_have_a_table(micro, micro_spec, fakes):
+    ranked = make_report(Study(micro, replace(micro_spec, free_running=True)), ["0_1"])
+    one = ranked.outcomes["0_1"][0]
+    free = ranks_table(ranked.outcomes, free_running=True).rows[0]
     assert free[2] == f"{one.mean('forget', 'free reciprocal rank'):.3f}"
+
+
+def test_hops_are_sorted_as_numbers(report):
+    found = report.outcomes["0_1"]
+    far = [
+        replace(one, parts={f"{hops} hops": {"recall": np.ones(1)} for hops in (10, 9, 2)}) for one in found
+    ]
+    assert parts_table({"0_1": far}).header[2:5] == ("2 hops", "9 hops", "10 hops")
+
+
+def test_rates_are_chosen_on_an_edge_that_is_not_reported(report, micro, micro_spec, fakes):
+    assert report.tuning_edges == ("2_3",)
+    assert "these flatter" not in report.markdown()
+    everything = make_report(Study(micro, micro_spec), list(micro.data.edges))
+    assert everything.tuning_edges == ("0_1",)
+    assert "so these flatter: 0_1" in everything.markdown()
+
+
+def test_a_model_that_never_knew_is_warned_of(report):
+    """Made-up recalls of about one half."""
+    assert "does not remember its answers" in report.markdown()
+    assert "does not remember" in report.document()["warnings"][0]
+    known = {
+        edge: [replace(one, forget=np.ones((2, 20)), retain=np.ones((2, 60))) for one in found]
+        for edge, found in report.outcomes.items()
+    }
+    assert warnings(known) == ()
+    *others, last = known["0_1"]
+    stuck = {"0_1": [*others, replace(last, moved=(0.0, 1.0))]}
+    assert [one.text for one in warnings(stuck)] == ["Unlearning changed nothing at all: 0_1, NPO (1 of 2)."]
+    lost = {"0_1": [*others, replace(last, moved=(float("nan"), 1.0))]}
+    assert [one.text for one in warnings(lost)] == [
+        "Unlearning ended in parameters that are not finite: 0_1, NPO (1 of 2)."
+    ]
+
+
+def test_data_without_a_floor_are_refused_before_anything_is_trained(micro, micro_spec, fakes, monkeypatch):
+    def refuse(*args):
+        raise InputError("no floor")
+
+    monkeypatch.setattr("jaxaudit.study.report.guessing_floors", refuse)
+    with pytest.raises(InputError, match="no floor"):
+        make_report(Study(micro, micro_spec), ["0_1"])
+    assert fakes.trained == []
 
 
 def test_every_rate_that_was_tried_is_on_the_page(report):
@@ -49,17 +99,18 @@ def test_every_rate_that_was_tried_is_on_the_page(report):
 def test_unmet_thresholds_are_warned_of(micro, micro_spec, fakes):
     strict = make_report(Study(micro, replace(micro_spec, min_utility=1.0)), ["0_1"])
     section = rates_section(strict.study, strict.choices, ["0_1"])
-    warnings = " ".join(block.text for block in section.blocks if isinstance(block, Warn))
+    said = " ".join(block.text for block in section.blocks if isinstance(block, Warn))
     unmet = [choice for choice in strict.choices.values() if not choice.met]
-    assert ("No rate keeps the retained answers" in warnings) == bool(unmet)
-    assert "At an end of what was tried" in warnings
+    assert ("No rate keeps the retained answers" in said) == bool(unmet)
+    assert "At an end of what was tried" in said
 
 
 def test_the_document_is_plain_json(report):
     document = json.loads(json.dumps(report.document(), allow_nan=False))
     assert set(document["rates"]) == set(report.study.spec.methods)
     assert document["rates"]["npo"]["tried"][0]["rate"] == 1e-3
-    assert document["tuning_edges"] == ["0_1"]
+    assert document["tuning_edges"] == ["2_3"]
+    assert set(document["guessing_floors"]) == {"0_1", "1_2"}
 
 
 def test_figures_are_images(report, micro):

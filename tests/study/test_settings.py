@@ -3,8 +3,9 @@
 import pytest
 
 from jaxaudit.errors import InputError
+from jaxaudit.llm import PRESETS, DecoderSpec
 from jaxaudit.study import StudySpec, study_spec
-from jaxaudit.study.settings import SHORT_NAMES
+from jaxaudit.study.settings import SHORT_NAMES, run_options
 
 
 def test_the_paper_preset_is_what_the_paper_states():
@@ -14,6 +15,16 @@ def test_the_paper_preset_is_what_the_paper_states():
     assert (spec.epochs, spec.batch_size) == (20, 4)
     assert (min(spec.rates), max(spec.rates)) == (1e-6, 5e-5)
     assert spec.fine_tuning_lora is not None
+
+
+def test_a_big_model_trains_adapters_one_model_at_a_time():
+    spec = study_spec("smollm2")
+    assert spec.fine_tuning_lora == spec.lora
+    assert (spec.lora.rank, spec.lora.alpha, spec.lora.dropout, len(spec.lora.targets)) == (8, 32.0, 0.0, 7)
+    assert (spec.fine_tuning.epochs, spec.fine_tuning.learning_rate, spec.chunk) == (20, 1e-3, 1)
+    big = DecoderSpec(49152, width=576, num_layers=30, num_heads=9, hidden=1536, num_kv_heads=3)
+    assert (run_options(big).strategy, run_options(big).chunk) == ("sequential", 1)
+    assert run_options(PRESETS["small"](420)).strategy == "scan"
 
 
 def test_methods_are_those_of_the_reading_and_have_short_names():
@@ -48,5 +59,5 @@ def test_results_do_not_depend_on_which_rates_and_seeds_are_asked_for():
 
 
 def test_an_unknown_preset_is_named():
-    with pytest.raises(InputError, match="preset must be one of paper, cpu, smoke, got 'gpu'"):
+    with pytest.raises(InputError, match="preset must be one of paper, cpu, smollm2, smoke, got 'gpu'"):
         study_spec("gpu")

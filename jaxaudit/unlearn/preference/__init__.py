@@ -8,6 +8,7 @@ from jaxaudit.unlearn.preference.methods import dpo, idk, kl, npo, rmu, simnpo
 from jaxaudit.unlearn.preference.model import (
     Masks,
     Questions,
+    Scores,
     TokenModel,
     Tokens,
     causal_model,
@@ -24,6 +25,7 @@ __all__ = [
     "PistolPreset",
     "Questions",
     "Reference",
+    "Scores",
     "TokenModel",
     "Tokens",
     "answer_loss",

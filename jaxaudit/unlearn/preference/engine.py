@@ -14,9 +14,10 @@ from jaxaudit.train import Info, Params
 from jaxaudit.unlearn.base import Batch, Trained, Unlearner
 from jaxaudit.unlearn.preference.terms import Context, Term, term_sum, term_weight
 
-Reference = Literal["fine-tuned", "base"]
-"""The model before unlearning, or the starting point of training: a pretrained model that never saw the data."""
-REFERENCES: tuple[Reference, ...] = ("fine-tuned", "base")
+Reference = Literal["fine-tuned", "base", "given"]
+"""The model before unlearning, or the starting point of training: a pretrained model that never saw the data. Or what a
+loss needs of it was computed beforehand: then it is no part of the state."""
+REFERENCES: tuple[Reference, ...] = ("fine-tuned", "base", "given")
 
 
 class PreferenceState(NamedTuple):
@@ -73,7 +74,7 @@ def objective_unlearner(
     _check(objective, steps, reference)
 
     def init(key: Key[Array, ""], trained: Trained) -> PreferenceState:
-        compared = {"fine-tuned": trained.params, "base": trained.initial_params, None: None}[reference]
+        compared = {"fine-tuned": trained.params, "base": trained.initial_params}.get(reference or "")
         context = Context(compared, None if num_features is None else _random_direction(key, num_features))
         return PreferenceState(trained.params, context, steps.optimizer.init(trained.params))
 

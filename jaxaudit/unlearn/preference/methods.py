@@ -11,14 +11,20 @@ guarantee. Shared arguments:
   piece is divided by the weight of the whole batch.
 * ``average``: of negative log-likelihoods and divergences: over all ``token``s of the batch (default), or over every
   ``example``'s own mean. Sums of log-probabilities (dpo, npo) are averaged over examples in any case.
-* ``reference``: ``fine-tuned``, the model before unlearning, or ``base``, where training started.
+* ``reference``: ``fine-tuned``, the model before unlearning, or ``base``, where training started. It does not move, so
+  what it makes of an answer can be computed once: ``given`` takes it from `Questions.reference`.
 
 Bad arguments raise `InputError`.
 """
 
+from collections.abc import Callable
+
 import optax
+from jaxtyping import Array
 
 from jaxaudit.checks import check_choice, check_integer, check_real
+from jaxaudit.data import Examples
+from jaxaudit.errors import InputError
 from jaxaudit.unlearn.base import Unlearner
 from jaxaudit.unlearn.preference import terms
 from jaxaudit.unlearn.preference.engine import (
@@ -46,6 +52,8 @@ def kl(
     reference: Reference = "fine-tuned",
     mask: Mask = "real",
     average: Average = "token",
+    retain_model: TokenModel | None = None,
+    reference_fn: Callable[[Examples], Array] | None = None,
 ) -> Unlearner:
     """Climb the forget loss, but predict the retain tokens as the reference does.
 
@@ -59,13 +67,20 @@ def kl(
     Parameters
     ----------
     model
-        With ``logits_fn``.
+        With ``logits_fn``, unless there is a ``retain_model``.
     optimizer, num_updates, batch_size, micro_batches, average, reference
         See `jaxaudit.unlearn.preference.methods`.
     retain_weight
         Of the divergence; not negative. With 0 it is gradient ascent.
     mask
         Positions of the divergence: ``answer``, ``real`` (question and answer) or ``all`` (padding too).
+    retain_model
+        Of the same parameters, for the divergence: one that predicts questions, too, where ``model`` predicts answers
+        only. ``None``: ``model``.
+    reference_fn
+        Logits of the reference as a function of the examples, for ``reference="given"``. A distribution over the
+        vocabulary at every position is too much to keep, and a retained question is read about once, so they are not
+        computed beforehand.
 
     References
     ----------
@@ -81,9 +96,12 @@ def kl(
     (4, 2.33)
     """
     _check_names(average, mask)
-    objective = Objective(
-        terms.likelihood(model, average, sign=-1.0), terms.divergence(model, mask, average), retain_weight
-    )
+    if (reference == "given") != (reference_fn is not None):
+        raise InputError(
+            f"reference must be 'given' if and only if there is a reference_fn, got {reference!r}"
+        )
+    retain = terms.divergence(retain_model or model, mask, average, reference_fn)
+    objective = Objective(terms.likelihood(model, average, sign=-1.0), retain, retain_weight)
     return objective_unlearner(
         objective, Steps(optimizer, num_updates, batch_size, micro_batches), reference=reference
     )

@@ -26,6 +26,13 @@ class Tokens(NamedTuple):
     """1 at every token of question and answer, 0 at padding."""
 
 
+class Scores(NamedTuple):
+    """Log-probabilities of whole answers under a model that does not move, in nats."""
+
+    truth: Float[Array, " examples"]
+    alternative: Float[Array, " examples"]
+
+
 class Questions(NamedTuple):
     """The same questions with their true answers and with others, for instance refusals; then this is ``examples.x``.
 
@@ -34,6 +41,8 @@ class Questions(NamedTuple):
 
     truth: Tokens
     alternative: Tokens
+    reference: Scores | None = None
+    """What the reference model makes of both, for losses with ``reference="given"``."""
 
 
 class Masks(NamedTuple):
@@ -162,6 +171,25 @@ def alternatives(examples: Examples) -> Examples:
     if not isinstance(examples.x, Questions):
         raise InputError("examples.x must be Questions for a loss on alternative answers, got Tokens")
     return examples._replace(x=examples.x.alternative)
+
+
+def given_scores(examples: Examples) -> Scores:
+    """What the reference model makes of the answers, where that was computed beforehand.
+
+    Raises
+    ------
+    InputError
+        If it was not.
+
+    Examples
+    --------
+    >>> given_scores(Examples(Questions("true", "other", "scores"), None, None))
+    'scores'
+    """
+    found = examples.x.reference if isinstance(examples.x, Questions) else None
+    if found is None:
+        raise InputError("examples.x must be Questions with reference scores for reference='given', got none")
+    return found
 
 
 def log_probabilities(

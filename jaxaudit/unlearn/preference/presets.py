@@ -6,12 +6,15 @@ out, so a preset is a choice among the methods of this package and of their sett
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import optax
+from jaxtyping import Array
 
 from jaxaudit.checks import check_choice, check_integer
+from jaxaudit.data import Examples
 from jaxaudit.train import LossFn, num_batches
 from jaxaudit.unlearn.ascent import gradient_ascent
 from jaxaudit.unlearn.base import Unlearner
@@ -19,9 +22,11 @@ from jaxaudit.unlearn.gradient_difference import gradient_difference
 from jaxaudit.unlearn.preference.engine import Reference, check_positive
 from jaxaudit.unlearn.preference.methods import dpo, idk, kl, npo
 from jaxaudit.unlearn.preference.model import TokenModel
-from jaxaudit.unlearn.preference.terms import Average, Mask, answer_loss
+from jaxaudit.unlearn.preference.terms import Average, Mask, new_answer_loss
 
 PresetName = Literal["pistol_paper", "pistol_code"]
+FrozenLogitsFn = Callable[[Reference, Examples], Array]
+"""From ``fine-tuned`` or ``base``, and examples, to the logits of that model."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class PistolPreset:
     clip_norm: float | None
 
 
+SCORE_REFERENCES: Mapping[str, Reference] = MappingProxyType({"dpo": "base", "npo": "fine-tuned"})
+"""The methods that compare log-probabilities of whole answers with a reference's, and with which."""
 PRESETS: Mapping[PresetName, PistolPreset] = MappingProxyType(
     {
         "pistol_paper": PistolPreset(
@@ -87,7 +94,8 @@ def pistol_methods(
     learning_rate: float = 1e-5,
     epochs: int = 20,
     batch_size: int = 4,
-    wrap_optimizer: Callable[[optax.GradientTransformation], optax.GradientTransformation] | None = None,
+    kl_model: TokenModel | None = None,
+    frozen_logits_fn: FrozenLogitsFn | None = None,
 ) -> dict[str, Unlearner]:
     """All methods of a preset, by name: AdamW for some epochs over the forget set.
 
@@ -106,12 +114,12 @@ def pistol_methods(
         Largest rate. The paper tunes it per method and model, between 1e-6 and 5e-5.
     epochs, batch_size
         The paper's 20 and 4.
-    wrap_optimizer
-        What is done to the optimiser first, such as `jaxaudit.llm.adapters_only`.
-
-    Returns
-    -------
-    ``gradient_ascent``, ``gradient_difference``, ``kl``, then ``idk`` or ``dpo``, and ``npo`` where there is one.
+    kl_model
+        Of the same parameters, for the divergence, where ``model`` predicts answers only; ``None``: ``model``.
+    frozen_logits_fn
+        Logits of what the methods compare with, where that is no parameter of ``model``, for instance because adapters
+        are trained on a base that is no part of the state; dpo and npo then read `Questions.reference`. ``None``: the
+        parameters from which unlearning, or training, starts.
 
     Raises
     ------
@@ -138,23 +146,26 @@ def pistol_methods(
     optimizer = pistol_optimizer(
         chosen, learning_rate=learning_rate, num_updates=num_updates, epochs=max(epochs, 1)
     )
-    if wrap_optimizer is not None:
-        optimizer = wrap_optimizer(optimizer)
     steps: dict[str, Any] = {"optimizer": optimizer, "num_updates": num_updates, "batch_size": batch_size}
-    loss = answer_loss(model, chosen.average)
+    loss = new_answer_loss(model, chosen.average)
     averaged = {"average": chosen.average, **steps}
+    known = frozen_logits_fn is not None
+    scored = {name: "given" if known else reference for name, reference in SCORE_REFERENCES.items()}
+    compared: dict[str, Any] = {"reference": chosen.kl_reference}
+    if frozen_logits_fn is not None:
+        compared = {"reference": "given", "reference_fn": partial(frozen_logits_fn, chosen.kl_reference)}
     methods = {
         "gradient_ascent": gradient_ascent(loss, **steps),
         # -L(forget) + L(retain): twice the mean of the two.
         "gradient_difference": gradient_difference(_doubled(loss), retain_weight=0.5, **steps),
-        "kl": kl(model, reference=chosen.kl_reference, mask=chosen.kl_mask, **averaged),
+        "kl": kl(model, mask=chosen.kl_mask, retain_model=kl_model, **compared, **averaged),
     }
     if chosen.preference == "idk":
         methods["idk"] = idk(model, **averaged)
     else:
-        methods["dpo"] = dpo(model, reference="base", beta=0.1, scale=1.0, **averaged)
+        methods["dpo"] = dpo(model, reference=scored["dpo"], beta=0.1, scale=1.0, **averaged)
     if chosen.has_npo:
-        methods["npo"] = npo(model, beta=0.1, **averaged)
+        methods["npo"] = npo(model, reference=scored["npo"], beta=0.1, **averaged)
     return methods
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from jaxaudit.data import Examples
 from jaxaudit.errors import InputError
 from jaxaudit.train import LossFn, Params
-from jaxaudit.unlearn.preference.model import TokenModel, log_probabilities
+from jaxaudit.unlearn.preference.model import Scores, TokenModel, given_scores, log_probabilities
 
 Average = Literal["token", "example"]
 """Mean over all tokens of a batch, or over examples of the mean over each one's tokens."""
@@ -29,6 +29,7 @@ class Context(NamedTuple):
     """What stays fixed while the parameters move."""
 
     reference: Params | None = None
+    """``None``: what the terms need of it comes with the examples, or they need none."""
     direction: Float[Array, " features"] | None = None
 
 
@@ -58,7 +59,6 @@ def term_mean(term: Term, params: Params, context: Context, examples: Examples) 
     return term_sum(term, params, context, examples) / term_weight(term, examples)
 
 
-@lru_cache(maxsize=64)  # the same function for the same model, so that programs built on it are compiled once
 def answer_loss(model: TokenModel, average: Average = "token") -> LossFn:
     """Mean negative log-likelihood of the answers' tokens, in nats: ``- sum s / sum n``, or the mean of ``-s / n``.
 
@@ -76,6 +76,16 @@ def answer_loss(model: TokenModel, average: Average = "token") -> LossFn:
     >>> print(f"{loss(1.0, Examples(jnp.zeros((3, 2)), jnp.array([0, 1, 1]), jnp.ones(3))):.4f}")
     0.6931
     """
+    return _answer_loss(model, average)
+
+
+@lru_cache(maxsize=64)  # the same function for the same model, so that programs built on it are compiled once
+def _answer_loss(model: TokenModel, average: Average) -> LossFn:
+    return new_answer_loss(model, average)
+
+
+def new_answer_loss(model: TokenModel, average: Average = "token") -> LossFn:
+    """`answer_loss` for a model that is built while a program is traced, which no cache may keep."""
     term = likelihood(model, average)
     return lambda params, examples: term_mean(term, params, Context(), examples)
 
@@ -90,16 +100,23 @@ def likelihood(model: TokenModel, average: Average, *, sign: float = 1.0, altern
     return Term(values, lambda examples: _token_weights(model, seen(examples), "answer", average))
 
 
-def divergence(model: TokenModel, mask: Mask, average: Average) -> Term:
-    """``KL(reference || current)`` of the predicted distributions at every position of the mask, in nats."""
+def divergence(
+    model: TokenModel,
+    mask: Mask,
+    average: Average,
+    reference_fn: Callable[[Examples], Array] | None = None,
+) -> Term:
+    """``KL(reference || current)`` of the predicted distributions at every position of the mask, in nats.
+
+    ``reference_fn`` gives the reference's logits; ``None``: the model does, at the parameters of the context.
+    """
     if model.logits_fn is None:
         raise InputError("model must have a logits_fn for this loss, got None")
     logits_fn = model.logits_fn
 
     def values(params: Params, context: Context, examples: Examples) -> Float[Array, "examples tokens"]:
-        reference, current = (
-            log_probabilities(logits_fn(which, examples)) for which in (context.reference, params)
-        )
+        compared = logits_fn(context.reference, examples) if reference_fn is None else reference_fn(examples)
+        reference, current = map(log_probabilities, (compared, logits_fn(params, examples)))
         return jnp.sum(jnp.exp(reference) * (reference - current), axis=-1)
 
     return Term(values, lambda examples: _token_weights(model, examples, mask, average), cost=1 + _FORWARD)
@@ -110,9 +127,9 @@ def preference(model: TokenModel, beta: float, scale: float) -> Term:
     alternatives_fn = _alternatives_fn(model)
 
     def values(params: Params, context: Context, examples: Examples) -> Float[Array, " examples"]:
-        truth, other = (
-            _log_ratio(model, params, context, seen) for seen in (examples, alternatives_fn(examples))
-        )
+        before = reference_scores(model, context, examples)
+        truth = answer_log_prob(model, params, examples) - before.truth
+        other = answer_log_prob(model, params, alternatives_fn(examples)) - before.alternative
         return -scale * jax.nn.log_sigmoid(beta * (other - truth))
 
     return Term(values, lambda examples: _answered(model, examples), cost=2 * (1 + _FORWARD))
@@ -122,7 +139,9 @@ def negative_preference(model: TokenModel, beta: float) -> Term:
     """``-(2 / beta) log sigmoid(-beta (s - s_ref))`` per example."""
 
     def values(params: Params, context: Context, examples: Examples) -> Float[Array, " examples"]:
-        return -2 / beta * jax.nn.log_sigmoid(-beta * _log_ratio(model, params, context, examples))
+        before = reference_scores(model, context, examples, with_alternative=False)
+        ratio = answer_log_prob(model, params, examples) - before.truth
+        return -2 / beta * jax.nn.log_sigmoid(-beta * ratio)
 
     return Term(values, lambda examples: _answered(model, examples), cost=1 + _FORWARD)
 
@@ -165,11 +184,19 @@ def answer_log_prob(model: TokenModel, params: Params, examples: Examples) -> Fl
     return jnp.sum(model.log_probs_fn(params, examples) * model.masks_fn(examples).answer, axis=1)
 
 
-def _log_ratio(
-    model: TokenModel, params: Params, context: Context, examples: Examples
-) -> Float[Array, " examples"]:
-    now, before = (answer_log_prob(model, which, examples) for which in (params, context.reference))
-    return now - before
+def reference_scores(
+    model: TokenModel, context: Context, examples: Examples, *, with_alternative: bool = True
+) -> Scores:
+    """s_ref of the answers: by the reference of the context, or as the examples bring it along.
+
+    ``with_alternative=False`` spares the other answers where they have to be computed; then both are the true ones'.
+    """
+    if context.reference is None:
+        return given_scores(examples)
+    true = answer_log_prob(model, context.reference, examples)
+    if not with_alternative:
+        return Scores(true, true)
+    return Scores(true, answer_log_prob(model, context.reference, _alternatives_fn(model)(examples)))
 
 
 def _answered(model: TokenModel, examples: Examples) -> Float[Array, " examples"]:

@@ -15,6 +15,7 @@ from jaxaudit.unlearn.preference.terms import Context, term_mean
 from tests.unlearn.preference import toy
 
 FORGET = terms.negative_preference(toy.MODEL, 0.5)
+PREFER = terms.preference(toy.MODEL, 0.5, 1.0)
 RETAIN = terms.likelihood(toy.MODEL, "token")
 
 
@@ -48,6 +49,30 @@ def test_a_step_descends_the_sum_of_both_terms(reference):
         )
 
 
+@pytest.mark.parametrize(("build_term", "reference"), [(FORGET, "fine-tuned"), (PREFER, "base")])
+def test_given_scores_are_those_of_the_reference(build_term, reference):
+    """Computed beforehand, they give the same step, and the reference is no part of the state."""
+    start = toy.TRAINED.params if reference == "fine-tuned" else toy.TRAINED.initial_params
+
+    def update(which, batch):
+        steps = Steps(optax.sgd(0.1), 1, 8, 1)
+        method = objective_unlearner(Objective(build_term, RETAIN, 0.0), steps, reference=which)
+        state = method.init(jax.random.key(0), toy.TRAINED)
+        return state, jax.jit(method.update)(jax.random.key(1), state, batch)
+
+    forget = toy.BATCH.forget
+    scores = terms.reference_scores(toy.MODEL, Context(start), forget)
+    scored = toy.BATCH._replace(forget=forget._replace(x=forget.x._replace(reference=scores)))
+    state, (found, info) = update("given", scored)
+    _, (expected, same) = update(reference, toy.BATCH)
+    assert state.context.reference is None
+    assert info["loss"] == pytest.approx(float(same["loss"]), rel=1e-5)
+    for name, moved in found.params.items():
+        np.testing.assert_allclose(moved, expected.params[name], rtol=1e-5, atol=1e-6)
+    with pytest.raises(InputError, match="reference scores for reference='given', got none"):
+        update("given", toy.BATCH)
+
+
 def test_two_times_four_and_four_times_two_agree():
     """Answers have different lengths, and one example is padding: only sums over the whole batch agree."""
     whole, *pieces = (one_update(build(micro_batches=number))[0].params for number in (1, 2, 4))
@@ -78,7 +103,7 @@ def test_cost_counts_the_retain_term_only_if_it_is_used():
         ({"micro_batches": 3}, "micro_batches must divide batch_size = 8, got 3"),
         ({"micro_batches": 0}, "micro_batches must be an integer of at least 1, got 0"),
         ({"retain_weight": -1.0}, "retain_weight must not be negative, got -1.0"),
-        ({"reference": "other"}, "reference must be one of fine-tuned, base, got 'other'"),
+        ({"reference": "other"}, "reference must be one of fine-tuned, base, given, got 'other'"),
     ],
 )
 def test_bad_settings(options, message):

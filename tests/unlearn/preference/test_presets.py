@@ -5,7 +5,7 @@ import pytest
 
 from jaxaudit.errors import InputError
 from jaxaudit.unlearn.preference import PRESETS, pistol_methods, terms
-from jaxaudit.unlearn.preference.presets import pistol_optimizer
+from jaxaudit.unlearn.preference.presets import SCORE_REFERENCES, pistol_optimizer
 from jaxaudit.unlearn.preference.terms import Context, term_mean
 from tests.unlearn.preference import toy
 
@@ -55,6 +55,29 @@ def test_losses_are_those_of_the_source(preset):
     for name, method in methods.items():
         assert toy.loss_of(method)[0] == pytest.approx(EXPECTED[preset][name](), rel=1e-5), name
         assert (method.num_updates, method.batch_size) == (3, 8)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_models_that_are_no_parameters_give_the_same_losses(preset):
+    """Adapters are trained beside what is fixed: references are functions, scores come with the examples."""
+    frozen = {"fine-tuned": BEFORE, "base": BASE}
+
+    def logits_of(which, examples):
+        return MODEL.logits_fn(frozen[which], examples)
+
+    methods = pistol_methods(
+        MODEL, preset, num_forget=8, batch_size=8, kl_model=MODEL, frozen_logits_fn=logits_of
+    )
+    for name, method in methods.items():
+        forget = BATCH.forget
+        if name in SCORE_REFERENCES:
+            context = Context(frozen[SCORE_REFERENCES[name]])
+            scores = terms.reference_scores(MODEL, context, forget)
+            forget = forget._replace(x=forget.x._replace(reference=scores))
+        state = method.init(jax.random.key(0), toy.TRAINED)
+        moved = state._replace(params=toy.NOW)
+        _, info = method.update(jax.random.key(1), moved, BATCH._replace(forget=forget))
+        assert float(info["loss"]) == pytest.approx(EXPECTED[preset][name](), rel=1e-5), name
 
 
 def rates(preset, num_updates, epochs):

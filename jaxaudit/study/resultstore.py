@@ -13,7 +13,7 @@ from jaxaudit.train import Params
 Arrays = Mapping[str, np.ndarray]
 
 
-class Shelf:
+class ResultStore:
     """Arrays by name, below a folder; without a folder in memory.
 
     Parameters
@@ -23,9 +23,9 @@ class Shelf:
 
     Examples
     --------
-    >>> shelf = Shelf(None)
-    >>> shelf.put("before/seed-1", {"recall": np.ones(2)})
-    >>> shelf.get("before/seed-1")["recall"].tolist(), shelf.get("before/seed-2")
+    >>> results = ResultStore(None)
+    >>> results.put("before/seed-1", {"recall": np.ones(2)})
+    >>> results.get("before/seed-1")["recall"].tolist(), results.get("before/seed-2")
     ([1.0, 1.0], None)
     """
 
@@ -42,9 +42,10 @@ class Shelf:
                 return None
         return self._memory.get(name)
 
-    def put(self, name: str, arrays: Arrays) -> None:
-        """Keep arrays; what was there is replaced."""
-        self._memory[name] = dict(arrays)
+    def put(self, name: str, arrays: Arrays, *, keep: bool = True) -> None:
+        """Keep arrays; what was there is replaced. With ``keep=False`` on disk only, if there is a folder."""
+        if keep or self.folder is None:
+            self._memory[name] = dict(arrays)
         if self.folder is not None:
             self._path(name).parent.mkdir(parents=True, exist_ok=True)
             write_npz(self._path(name), arrays, overwrite=True)
@@ -55,7 +56,7 @@ class Shelf:
 
 
 def params_to_arrays(params: Params) -> dict[str, np.ndarray]:
-    """Parameters for a `Shelf`, leaf by leaf."""
+    """Parameters for a `ResultStore`, leaf by leaf."""
     return {f"leaf{number}": np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves(params))}
 
 
