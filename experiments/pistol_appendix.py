@@ -53,7 +53,7 @@ def build(studies: Studies) -> Page:
         tables |= _of_the_second_data(studies)
     tables = {number: tables[number] for number in sorted(tables)}
     vocabulary = studies.model("dataset-1").spec.vocabulary_size
-    free = studies.spec.free_running
+    free = studies.study("dataset-1").spec.free_running
     data = {"6": "dataset-1", "7": "dataset-2", "8": "dataset-1", "9": "goldman-sachs"}
     return Page(
         name="appendix",

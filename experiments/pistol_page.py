@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -110,7 +110,6 @@ def save(folder: Path, page: Page, options: "Options") -> list[Path]:
         "title": page.title,
         "preset": options.settings,
         "model": options.model,
-        "spec": asdict(options.spec),
         "summary": page.summary,
         "warnings": [one.text for one in page.warnings],
         "checks": [check._asdict() for check in page.checks],

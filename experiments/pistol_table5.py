@@ -49,13 +49,14 @@ def build(studies: Studies) -> Page:
     outcomes = {
         name: studies.outcomes(_NAMES[name], known_edges(studies.data(_NAMES[name]))) for name in (HIGH, LOW)
     }
+    methods = studies.study(_NAMES[HIGH]).spec.methods
     by_method = {name: {one.method: one for one in found} for name, found in outcomes.items()}
     checks = [
         effect_check(
             f"{method_title(method)}: {HIGH} has a higher deviation score than {LOW}",
             score_difference(by_method[HIGH][method], by_method[LOW][method]),
         )
-        for method in studies.spec.methods
+        for method in methods
     ]
     unknown = studies.outcomes("dataset-2", graph_edges(studies.data("dataset-2"))[DENSE])
     against = [
@@ -65,7 +66,7 @@ def build(studies: Studies) -> Page:
         )
         for name in (HIGH, LOW)
         for one in unknown
-        if one.method in studies.spec.methods
+        if one.method in methods
     ]
     degrees = ", ".join(f"{entity.name} {number}" for entity, number in KNOWN_DEGREES.items())
     return Page(

@@ -222,3 +222,14 @@ def test_a_claim_is_summarised_by_its_checks():
     assert "2 of 4 methods" in sentence
     assert "reversed for 1" in sentence
     assert "for 1 once the score of the retrained models is subtracted" in sentence
+
+
+def test_the_larger_data_are_read_more_often():
+    options = importlib.import_module("pistol").Options(preset="cpu")
+    passes = {
+        name: options.spec(name).fine_tuning.epochs for name in ("dataset-1", "dataset-2", "goldman-sachs")
+    }
+    assert passes == {"dataset-1": 40, "dataset-2": 50, "goldman-sachs": 50}
+    assert (
+        importlib.import_module("pistol").Options(preset="paper").spec("dataset-2").fine_tuning.epochs == 20
+    )
