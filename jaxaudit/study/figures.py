@@ -171,3 +171,41 @@ def draw_degrees(
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False, fontsize=8)
     return png(figure)
+
+
+def draw_epsilon(points: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str]) -> bytes:
+    """Epsilon as a share of its ceiling: against the deviation score, and against the degree in graphs of equal size.
+
+    Parameters
+    ----------
+    points
+        By graph: ``rows``, of every row the deviation score and the share; and ``degree``, the mean degree, or ``None``
+        if the graph is not one of equal size.
+    titles
+        By row what a reader sees.
+    """
+    figure = new_figure(11, 4.6)
+    panels = figure.subplots(1, 2)
+    for number, (graph, found) in enumerate(points.items()):
+        for place, (score, share) in enumerate(found["rows"].values()):
+            style = {"color": COLORS[place % len(COLORS)], "marker": MARKERS[number % len(MARKERS)]}
+            panels[0].plot(score, share, linestyle="", markersize=6, alpha=0.8, **style)
+        panels[0].plot(
+            [], [], color="black", linestyle="", marker=MARKERS[number % len(MARKERS)], label=graph
+        )
+    graphs = sorted(
+        (one for one in points.values() if one["degree"] is not None), key=lambda one: one["degree"]
+    )
+    for place, (row, title) in enumerate(titles.items()):
+        degrees, shares = [one["degree"] for one in graphs], [one["rows"][row][1] for one in graphs]
+        panels[1].plot(degrees, shares, "o-", color=COLORS[place % len(COLORS)], label=title, markersize=5)
+    panels[0].set(xlabel="deviation score", ylabel="epsilon, share of the ceiling", ylim=(-0.05, 1.05))
+    panels[1].set(
+        xlabel="mean degree of the candidates", ylabel="epsilon, share of the ceiling", ylim=(-0.05, 1.05)
+    )
+    for axes in panels:
+        axes.grid(color="#dddddd")
+        axes.set_axisbelow(True)
+    (marks, names), (lines, methods) = (axes.get_legend_handles_labels() for axes in panels)
+    figure.legend([*lines, *marks], [*methods, *names], loc="outside right upper", frameon=False, fontsize=8)
+    return png(figure)
