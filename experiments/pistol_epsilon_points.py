@@ -95,7 +95,7 @@ SIZES: dict[StudyPreset, Size] = {
     "cpu": Size(
         _FULL,
         study_spec(
-            "cpu", fine_tuning=replace(FINE_TUNING, epochs=25), epochs=5, batch_size=10, seeds=(1,), chunk=6
+            "cpu", fine_tuning=replace(FINE_TUNING, epochs=30), epochs=5, batch_size=10, seeds=(1,)
         ),
     ),
     "paper": Size(_FULL, study_spec("paper", seeds=(1,))),

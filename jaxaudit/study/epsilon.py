@@ -66,7 +66,7 @@ def look_plan(num_groups: int, spec: EdgeAuditSpec, num_looks: int) -> Plan:
     --------
     >>> from jaxaudit.study import StudySpec
     >>> round(look_plan(20, EdgeAuditSpec(StudySpec()), num_looks=3).ceiling, 2)
-    11.71
+    11.72
     """
     return plan(
         num_groups=num_groups,
