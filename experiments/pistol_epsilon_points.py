@@ -95,7 +95,12 @@ SIZES: dict[StudyPreset, Size] = {
     "cpu": Size(
         _FULL,
         study_spec(
-            "cpu", fine_tuning=replace(FINE_TUNING, epochs=30), epochs=5, batch_size=10, seeds=(1,)
+            "cpu",
+            fine_tuning=replace(FINE_TUNING, epochs=30),
+            epochs=5,
+            batch_size=10,
+            rates=(1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 3e-3),
+            seeds=(1,),
         ),
     ),
     "paper": Size(_FULL, study_spec("paper", seeds=(1,))),

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxaudit.llm import Adapted, adapter_norm
+from jaxaudit.llm import adapter_norm, decoder, merge
 from jaxaudit.study import Candidates, EdgeAudit, EdgeAuditSpec
 from jaxaudit.study.unlearning import UnlearningRun, unlearn_on
 
@@ -69,16 +69,18 @@ def test_runs_learn_what_their_signs_say(audit, trained):
         np.testing.assert_array_equal(found[1], leaf[0])
 
 
-def test_a_score_is_the_log_likelihood_of_the_answer(audit, forgotten):
-    """Of which the measured probability is the geometric mean over tokens."""
-    scores, rows = audit._models.score(forgotten[0]), audit.candidates.rows
-    assert scores.shape == (2, 2, 20)
-    found = audit._models.measure(forgotten[0], 1, with_texts=False)["probability"]
-    num_tokens = np.asarray(audit.questions.tokens.tokens.answer)[rows].sum(axis=-1)
-    np.testing.assert_allclose(np.exp(scores[1] / num_tokens), found[rows], rtol=1e-4)
-
-
-def test_untouched_adapters_leave_the_scores(audit, trained, forgotten):
-    params = forgotten[0]
-    idle = Adapted(params.base, jax.tree.map(np.zeros_like, params.adapters))
-    np.testing.assert_allclose(audit._models.score(idle), audit._models.score(trained[1]), rtol=1e-5)
+def test_a_score_is_the_log_likelihood_of_the_answer(audit, trained, forgotten):
+    """Before unlearning and after, where the merged model is asked; written out from its logits."""
+    rows, model = audit.candidates.rows, decoder(audit.questions.model.spec)
+    tokens = jax.tree.map(lambda leaf: leaf[rows.reshape(-1)], audit.questions.tokens.tokens)
+    base, adapters = (jax.tree.map(lambda leaf: leaf[1], part) for part in forgotten[0])
+    after = merge(base, adapters, audit.spec.study.lora)
+    for found, params in ((trained[1], base), (forgotten[0], after)):
+        log_probs = jax.nn.log_softmax(model.logits_fn(params, tokens)[:, :-1])
+        picked = np.take_along_axis(np.asarray(log_probs), np.asarray(tokens.ids)[:, 1:, None], axis=2)[
+            ..., 0
+        ]
+        expected = (picked * np.asarray(tokens.answer)[:, 1:]).sum(axis=1).reshape(rows.shape)
+        scores = audit._models.score(found)
+        assert scores.shape == (2, 2, 20)
+        np.testing.assert_allclose(scores[1], expected, rtol=1e-4)
