@@ -10,7 +10,7 @@ from pistol_page import Check
 
 from jaxaudit.metrics import Interval
 from jaxaudit.study import EdgeAudit, EdgeEpsilon, rank_correlation
-from jaxaudit.study.edgespec import BEFORE, RETRAINED
+from jaxaudit.study.edgespec import BEFORE, RETRAINED, STRONG, method_of
 from jaxaudit.study.page import REMEMBERED, method_title, with_interval
 
 TITLES = {BEFORE: "no unlearning", RETRAINED: "exact retraining"}
@@ -30,12 +30,12 @@ class PointResult(NamedTuple):
     @property
     def methods(self) -> list[EdgeEpsilon]:
         """Without the two baselines."""
-        return [self.rows[name] for name in self.audit.spec.unlearners]
+        return [self.rows[name] for name in self.audit.spec.variants]
 
 
 def title(row: str) -> str:
     """What a reader sees."""
-    return TITLES.get(row) or method_title(row)
+    return TITLES.get(row) or method_title(method_of(row)) + (STRONG if row.endswith(STRONG) else "")
 
 
 def share(one: EdgeEpsilon) -> float:
@@ -133,7 +133,7 @@ def _density_checks(results: Sequence[PointResult]) -> list[Check]:
     if len(graphs) < 2:
         return []
     checks = []
-    for method in graphs[0].audit.spec.unlearners:
+    for method in graphs[0].audit.spec.variants:
         values = [share(graph.rows[method]) for graph in graphs]
         rising, falling = (
             all(sign * (after - before) >= 0 for before, after in pairwise(values))
@@ -142,7 +142,7 @@ def _density_checks(results: Sequence[PointResult]) -> list[Check]:
         )
         checks.append(
             Check(
-                f"{method_title(method)}: epsilon rises with the degree of the candidates, graph by graph",
+                f"{title(method)}: epsilon rises with the degree of the candidates, graph by graph",
                 "shows" if rising else "reversed" if falling else "does not show",
                 ", ".join(
                     f"{graph.audit.candidates.degrees.mean():.1f}: {graph.rows[method].epsilon:.2f}"

@@ -1,6 +1,6 @@
 """The page of `pistol_epsilon.py`: epsilon beside the deviation score, by method, graph and edge."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,10 @@ from pistol_epsilon_checks import PointResult, checks_of, relation_of, share, su
 from pistol_page import Page
 
 from jaxaudit.report.blocks import Section, Table, Text, Warn
-from jaxaudit.study import EdgeAudit, look_plan, looks_of
+from jaxaudit.study import EdgeAudit, RateChoice, look_plan, looks_of
 from jaxaudit.study.edgespec import SCORE_DEFINITION
 from jaxaudit.study.figures import draw_epsilon
-from jaxaudit.study.page import method_title, rates_table
+from jaxaudit.study.page import rates_table
 
 HOW_TO_READ = (
     "Every run learns the retained edges and half of the candidates (drawn at random, the sign vector), and then "
@@ -74,9 +74,12 @@ def build(results: Sequence[PointResult]) -> Page:
 
 
 _RATES = (
-    "Chosen on a run that is not audited, with another seed and a sign vector of its own: of the rates under which at "
-    "least the given share of the retained answers known before stays exactly known, the one that forgets most. Forget "
-    "is the share of tokens of exclusive forgotten answers that come first, given the true ones before them."
+    "Chosen on a run that is not audited, with another seed and sign vector. Forget is the share of tokens "
+    "of exclusive forgotten answers that come first, given the true ones before them; retain the share of retained "
+    "answers all of whose tokens do. A rate is allowed if enough of the retained answers stays known (at least "
+    "min_utility of those known before), and of the allowed ones the one that forgets most is taken. Strong is the "
+    "smallest rate after which forget is at most that of exact retraining, whatever else is lost: there a rate is "
+    "allowed by forget."
 )
 
 
@@ -143,13 +146,20 @@ def _rates(results: Sequence[PointResult]) -> list[Any]:
     blocks: list[Any] = []
     for result in results:
         choices = result.audit.rates()
-        blocks += [Text(result.point.title), rates_table(choices)]
+        blocks += [Text(result.point.title), _rates_table(choices)]
         for text, names in (
-            ("No rate keeps the retained answers", [name for name, one in choices.items() if not one.met]),
+            ("No rate is allowed", [name for name, one in choices.items() if not one.met]),
             ("At an end of what was tried", [name for name, one in choices.items() if one.at_end]),
         ):
-            blocks += [Warn(f"{text}: {', '.join(map(method_title, names))}.")] if names else []
+            blocks += [Warn(f"{text}: {', '.join(map(title, names))}.")] if names else []
     return blocks
+
+
+def _rates_table(choices: Mapping[str, RateChoice]) -> Table:
+    """Every rate that was tried; with the name of the variant."""
+    table = rates_table(choices)
+    names = [title(variant) for variant, choice in choices.items() for _ in choice.tried]
+    return Table(table.header, tuple((name, *row[1:]) for name, row in zip(names, table.rows)))
 
 
 def conditions(results: Sequence[PointResult]) -> Section:
@@ -187,7 +197,7 @@ def conditions(results: Sequence[PointResult]) -> Section:
         *((name, str(value)) for name, value in vars(spec.study).items()),
     ]
     return Section(
-        "Graphs, model and settings",
+        "Model, graphs and settings",
         (Table(header, tuple(graphs)), Table(("what", "value"), tuple(settings))),
     )
 

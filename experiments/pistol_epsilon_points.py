@@ -19,6 +19,7 @@ from jaxaudit.data.pistol import (
 from jaxaudit.design import PredictorName
 from jaxaudit.errors import InputError
 from jaxaudit.study import Candidates, EdgeAuditSpec, QuestionSet, StudySpec, draw_candidates, study_spec
+from jaxaudit.study.edgespec import Rule
 from jaxaudit.study.settings import FINE_TUNING, StudyPreset
 
 _HALF = "A_B A_C B_D E1_F1 E2_F2 A_n B_p E1_q1 E2_q2 E3_q3"
@@ -76,12 +77,14 @@ class Size:
     num_audit_runs: int = 10
     num_measured: int = 2
     methods: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ("utility", "strong")
 
     def spec(self, point: Point, study: StudySpec) -> EdgeAuditSpec:
         """Settings of the audit of a point, of the methods that the reading has."""
         return EdgeAuditSpec(
             study=study,
             methods=tuple(method for method in self.methods if method in study.methods),
+            rules=self.rules,
             num_calibration_runs=self.num_calibration_runs,
             num_audit_runs=self.num_audit_runs,
             num_measured=self.num_measured,
@@ -99,7 +102,7 @@ SIZES: dict[StudyPreset, Size] = {
             fine_tuning=replace(FINE_TUNING, epochs=30),
             epochs=5,
             batch_size=10,
-            rates=(1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 3e-3),
+            rates=(1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 3e-3, 1e-2),
             seeds=(1,),
         ),
     ),
@@ -117,6 +120,7 @@ SIZES: dict[StudyPreset, Size] = {
         num_audit_runs=4,
         num_measured=1,
         methods=("gradient_difference", "npo"),
+        rules=("utility",),
     ),
     "smoke": Size(
         ("small", "small-joint"),

@@ -8,7 +8,7 @@ from jaxaudit.data.pistol import PistolData
 from jaxaudit.llm import PRESETS, DecoderSpec, TokenizedRecords
 from jaxaudit.runs import measured_matmul_peak
 from jaxaudit.study.candidates import Candidates
-from jaxaudit.study.edgespec import EdgeAuditSpec
+from jaxaudit.study.edgespec import EdgeAuditSpec, method_of
 from jaxaudit.study.languagemodel import PRETRAINING, LanguageModel, make_background, make_tokenizer
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.settings import StudySpec, is_big
@@ -141,25 +141,27 @@ def audit_line(
     model, tokens = questions.model, questions.tokens
     real = float(np.asarray(tokens.tokens.real).sum(axis=1).mean())
     forgotten = candidates.num_groups // 2 * candidates.group_size
-    learnt, tried = spec.num_runs + 2, len(study.rates) * len(spec.unlearners)
+    methods = [method_of(variant) for variant in spec.variants]
+    learnt, tried = spec.num_runs + 2, len(study.rates) * len(set(methods))
     passes = learnt * study.fine_tuning.epochs * (len(candidates.retained_rows) + forgotten)
-    gradients = study.epochs * forgotten * sum(_GRADIENTS[name] for name in spec.unlearners)
-    gradients *= spec.num_runs + len(study.rates)
+    gradients = spec.num_runs * sum(_GRADIENTS[name] for name in methods)
+    gradients += len(study.rates) * sum(_GRADIENTS[name] for name in set(methods))
+    gradients *= study.epochs * forgotten
     training, unlearning = (
         token_operations(model.spec, gradient=True, adapters=lora is not None)
         for lora in (study.fine_tuning_lora, study.lora)
     )
     slower = 1.0 if is_big(model.spec) else _SMALL_BATCHES
-    scored = (spec.num_runs * (1 + len(spec.unlearners)) + 1) * candidates.rows.size
+    scored = (spec.num_runs * (1 + len(methods)) + 1) * candidates.rows.size
     asked = (
-        (1 + len(spec.unlearners)) * spec.num_measured + 1
+        (1 + len(methods)) * spec.num_measured + 1
     ) * questions.num_questions * 2 + tried * questions.num_questions
     forward = token_operations(model.spec, gradient=False) * (scored + asked)
     operations = (passes * training + gradients * slower * unlearning + forward) * real
     speed = speed or _SHARE_OF_PEAK * measured_matmul_peak()
     seconds = operations / speed + (0.0 if model.params else pretraining_seconds(model.spec, tokens))
     text = (
-        f"{learnt} models fine-tuned, {spec.num_runs * len(spec.unlearners)} unlearned, {tried} more to choose rates; "
+        f"{learnt} models fine-tuned, {spec.num_runs * len(methods)} unlearned, {tried} more to choose rates; "
         f"{passes:,} questions read in fine-tuning, {gradients:,.0f} gradients of a question in unlearning, {real:.0f} "
         f"tokens per question: about {duration(seconds)}"
     )

@@ -24,7 +24,7 @@ from jaxaudit.signs import draw_order, draw_run_signs, draw_signs
 from jaxaudit.store import fingerprint
 from jaxaudit.study.candidates import Candidates
 from jaxaudit.study.edgemodels import EdgeModels, Reading
-from jaxaudit.study.edgespec import BEFORE, RETRAINED, EdgeAuditSpec
+from jaxaudit.study.edgespec import BEFORE, RETRAINED, STRONG, EdgeAuditSpec, method_of
 from jaxaudit.study.models import study_fingerprint
 from jaxaudit.study.rates import RateChoice, Tried, best_rate
 from jaxaudit.study.resultstore import Arrays, ResultStore, params_from_arrays, params_to_arrays
@@ -114,12 +114,13 @@ class EdgeAudit:
         return EdgeModels(self.candidates, self.spec.study, readings, self._reference[0], self.reporter)
 
     def rates(self) -> dict[str, RateChoice]:
-        """The learning rate of every method by the rule of `jaxaudit.study.choose_rates`.
+        """The learning rate of every variant of a method, from a run that is not audited.
 
-        A run that is not audited learns half of the candidates by a sign vector of its own and forgets them at every
-        rate. Forget is measured on its exclusive questions, retain on the retained edges.
+        It learns half of the candidates by a sign vector of its own and forgets them at every rate. Forget is measured
+        on its exclusive questions, retain on the retained edges. For the rules see `EdgeAuditSpec`; by the strong one a
+        rate is allowed if ``forget`` is at most the threshold, and of none that is, the one that forgets most is taken.
         """
-        return {method: self._choice(method) for method in self.spec.unlearners}
+        return {variant: self._choice(variant) for variant in self.spec.variants}
 
     def scored(self, row: str) -> Scored:
         """Scores of a row of ``spec.rows``; what is missing is made.
@@ -195,10 +196,10 @@ class EdgeAudit:
             whole = self._special("reference", self._reference)
             self._keep(RETRAINED, (), self._models.repeated(whole), [0.0] * self._chunk, {0: 0})
         for runs in self._chunks:
-            missing = [row for row in rows if row != RETRAINED and not self._is_made(row, runs)]
-            if missing:
-                whole = self._fine_tuned(runs)
-                for row in missing:
+            whole = None
+            for row in rows:  # two variants may have the same rate
+                if row != RETRAINED and not self._is_made(row, runs):
+                    whole = self._fine_tuned(runs) if whole is None else whole
                     self._make(row, runs, whole)
 
     def _is_made(self, row: str, runs: tuple[int, ...]) -> bool:
@@ -253,10 +254,11 @@ class EdgeAudit:
         if row == BEFORE:
             self._keep(row, runs, whole, [0.0] * self._chunk, places)
             return
-        rates, began = [self.rates()[row].rate] * self._chunk, time.perf_counter()
-        keys = self._keys(self.seed, f"method {row}", self.spec.num_runs)[jnp.array(own)]
+        rates, began = [self._choice(row).rate] * self._chunk, time.perf_counter()
+        method = method_of(row)
+        keys = self._keys(self.seed, f"method {method}", self.spec.num_runs)[jnp.array(own)]
         label = f"{row} of runs {_span(runs)} of {self.spec.num_runs}"
-        params, norms = self._models.unlearn(row, self._runs.take(own), rates, keys, whole, label)
+        params, norms = self._models.unlearn(method, self._runs.take(own), rates, keys, whole, label)
         self._keep(row, runs, params, norms, places, began)
 
     def _keep(
@@ -280,18 +282,22 @@ class EdgeAudit:
 
     # --- rates
 
-    def _choice(self, method: str) -> RateChoice:
-        study = self.spec.study
-        rates = sorted(study.rates)
-        before, found = self._tried("before"), [self._tried(method, rate) for rate in rates]
+    def _choice(self, variant: str) -> RateChoice:
+        study, method = self.spec.study, method_of(variant)
         forget = np.repeat(self._tuning_signs[0] == 1, self.candidates.group_size)
         exclusive = self.candidates.rows.reshape(-1)[forget & ~self.candidates.shared.reshape(-1)]
-        kept = self.candidates.retained_rows
-        threshold = study.min_utility * float((before[kept] == 1).mean())
-        tried = []
-        for rate, hits in zip(rates, found):
-            forgotten, retain = float(hits[exclusive].mean()), float((hits[kept] == 1).mean())
-            tried.append(Tried(method, rate, forgotten, retain, retain >= threshold))
+
+        def known(hits: Float[np.ndarray, " questions"]) -> tuple[float, float]:
+            kept = hits[self.candidates.retained_rows]
+            return float(hits[exclusive].mean()), float((kept == 1).mean())
+
+        found = {rate: known(self._tried(method, rate)) for rate in sorted(study.rates)}
+        if variant.endswith(STRONG):
+            floor, _ = known(self.measured(RETRAINED)[0]["first hits"])
+            tried = [Tried(method, rate, *one, one[0] <= floor) for rate, one in found.items()]
+            return RateChoice(method, strongest_rate(tried), tuple(tried), floor)
+        threshold = study.min_utility * known(self._tried("before"))[1]
+        tried = [Tried(method, rate, *one, one[1] >= threshold) for rate, one in found.items()]
         return RateChoice(method, best_rate(tried), tuple(tried), threshold)
 
     def _tried(self, method: str, rate: float = 0.0) -> Float[np.ndarray, " questions"]:
@@ -327,13 +333,27 @@ class EdgeAudit:
         return found
 
     def _name(self, row: str) -> str:
-        return row if row in (BEFORE, RETRAINED) else f"{row}/rate-{self.rates()[row].rate:g}"
+        if row in (BEFORE, RETRAINED):
+            return row
+        return f"{method_of(row)}/rate-{self._choice(row).rate:g}"
 
     def _place(self, row: str, runs: tuple[int, ...]) -> str:
         return f"scores/{self._name(row)}/{_span(runs) if runs else 'all'}"
 
     def _measured_place(self, row: str, number: int) -> str:
         return f"measured/{self._name(row)}/{number}"
+
+
+def strongest_rate(tried: Sequence[Tried]) -> float:
+    """The smallest allowed rate, or the one that forgets most if none is allowed; of equals the smallest.
+
+    Examples
+    --------
+    >>> strongest_rate([Tried("npo", 1e-3, 0.5, 0.9, False), Tried("npo", 1e-2, 0.1, 0.4, True)])
+    0.01
+    """
+    allowed = [one.rate for one in tried if one.allowed]
+    return min(allowed) if allowed else min(tried, key=lambda one: (one.forget, one.rate)).rate
 
 
 def _span(runs: Sequence[int]) -> str:

@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 
 from jaxaudit.data.pistol import PistolData
+from jaxaudit.study.edgespec import method_of
 from jaxaudit.study.page import method_title
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
@@ -184,21 +185,29 @@ def draw_epsilon(points: Mapping[str, Mapping[str, Any]], titles: Mapping[str, s
     titles
         By row what a reader sees.
     """
-    figure = new_figure(11, 4.6)
+    figure = new_figure(12, 4.8)
     panels = figure.subplots(1, 2)
+    bases = list(dict.fromkeys(map(method_of, titles)))
+
+    def style(row: str) -> dict[str, Any]:
+        strong = row != method_of(row)
+        return {
+            "color": COLORS[bases.index(method_of(row)) % len(COLORS)],
+            "fillstyle": "none" if strong else "full",
+        }
+
     for number, (graph, found) in enumerate(points.items()):
-        for place, (score, share) in enumerate(found["rows"].values()):
-            style = {"color": COLORS[place % len(COLORS)], "marker": MARKERS[number % len(MARKERS)]}
-            panels[0].plot(score, share, linestyle="", markersize=6, alpha=0.8, **style)
-        panels[0].plot(
-            [], [], color="black", linestyle="", marker=MARKERS[number % len(MARKERS)], label=graph
-        )
+        marker = MARKERS[number % len(MARKERS)]
+        for row, (score, share) in found["rows"].items():
+            panels[0].plot(score, share, linestyle="", marker=marker, markersize=6, **style(row))
+        panels[0].plot([], [], color="black", linestyle="", marker=marker, label=graph)
     graphs = sorted(
         (one for one in points.values() if one["degree"] is not None), key=lambda one: one["degree"]
     )
-    for place, (row, title) in enumerate(titles.items()):
+    for row, title in titles.items():
         degrees, shares = [one["degree"] for one in graphs], [one["rows"][row][1] for one in graphs]
-        panels[1].plot(degrees, shares, "o-", color=COLORS[place % len(COLORS)], label=title, markersize=5)
+        line = "-" if row == method_of(row) else ":"
+        panels[1].plot(degrees, shares, linestyle=line, marker="o", markersize=5, label=title, **style(row))
     panels[0].set(xlabel="deviation score", ylabel="epsilon, share of the ceiling", ylim=(-0.05, 1.05))
     panels[1].set(
         xlabel="mean degree of the candidates", ylabel="epsilon, share of the ceiling", ylim=(-0.05, 1.05)

@@ -43,13 +43,14 @@ def test_smoke_writes_page_and_figure(fakes, tmp_path, capsys):
     assert f"({image.name})" in page
     for check in document["checks"]:
         assert check["expected"] in printed.out
+    variants = [f"{name}{end}" for name in ("gradient_difference", "npo") for end in ("", " (strong)")]
     for name in ("small", "small-joint"):
         point = document[name]
         rows = {row["method"]: row for row in point["rows"]}
-        assert list(rows) == ["before", "retrained", "gradient_difference", "npo"]
+        assert list(rows) == ["before", "retrained", *variants]
         assert rows["retrained"]["looks"]["all"]["epsilon"] == 0
         assert rows["before"]["looks"]["all"]["overlaps"]
-        assert set(point["rates"]) == {"gradient_difference", "npo"}
+        assert list(point["rates"]) == variants
         assert set(point["seconds"]) == {"fine-tuning", *rows}
         assert point["scores"]["before"]["learnt"] > point["scores"]["before"]["others"]
     assert "all, joint" in document["small-joint"]["rows"][0]["looks"]

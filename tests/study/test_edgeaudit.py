@@ -116,6 +116,21 @@ def test_rates_are_those_that_forget_most_and_retain(candidates, spec, edge_fake
     assert edge_fakes.unlearned == [("gradient_ascent", (1e-3, 1e-2)), ("npo", (1e-3, 1e-2))]
 
 
+def test_the_strong_rule_forgets_as_much_as_retraining(candidates, spec, edge_fakes):
+    audit = EdgeAudit(candidates, replace(spec, rules=("strong",)))
+    choices = audit.rates()
+    assert set(choices) == {"gradient_ascent (strong)", "npo (strong)"}
+    ascent, npo = choices.values()
+    assert (ascent.rate, ascent.threshold, ascent.met) == (1e-3, 0.0, True)
+    assert (npo.rate, npo.met) == (1e-3, False)  # it forgets nothing at any rate
+    both = EdgeAudit(candidates, replace(spec, rules=("utility", "strong")))
+    unlearned = len(edge_fakes.unlearned)
+    both.ensure(["npo", "npo (strong)"])
+    same = [both.scored(row).scores for row in ("npo", "npo (strong)")]
+    np.testing.assert_array_equal(*same)
+    assert len(edge_fakes.unlearned) == unlearned + 1 + 4  # rates of one, and one set of runs
+
+
 def test_a_run_that_is_not_finite_has_failed(candidates, spec, edge_fakes, monkeypatch):
     unlearn = edge_fakes.unlearn
 

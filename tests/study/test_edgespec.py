@@ -9,7 +9,9 @@ from jaxaudit.study import EdgeAuditSpec, StudySpec
 def test_rows_are_the_baselines_and_the_methods():
     spec = EdgeAuditSpec(StudySpec(), methods=("npo",))
     assert spec.rows == ("before", "retrained", "npo")
-    assert EdgeAuditSpec(StudySpec()).unlearners == StudySpec().methods
+    assert EdgeAuditSpec(StudySpec()).variants == StudySpec().methods
+    both = EdgeAuditSpec(StudySpec(), ("npo",), ("utility", "strong"))
+    assert both.variants == ("npo", "npo (strong)")
 
 
 def test_signs_are_drawn_for_the_joint_predictor_if_it_is_asked_for():
@@ -23,6 +25,7 @@ def test_signs_are_drawn_for_the_joint_predictor_if_it_is_asked_for():
     ("changes", "message"),
     [
         ({"methods": ("dpo",)}, "methods must be one of"),
+        ({"rules": ("best",)}, "rules must be one of"),
         ({"num_measured": 11}, "num_measured"),
         ({"predictors": ()}, "predictors"),
         ({"predictors": ("joint", "joint")}, "predictors"),
