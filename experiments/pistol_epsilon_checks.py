@@ -118,11 +118,32 @@ def checks_of(
             f"rank correlation {with_interval(relation, 2)} over {len(pairs)} pairs of graph and method",
         )
     )
-    return (*checks, *_density_checks(results), *_degree_checks(results))
+    return (*checks, *_shared_checks(results), *_density_checks(results), *_degree_checks(results))
 
 
 def _verdict(found: Interval) -> str:
     return "shows" if found.low > 0 else "reversed" if found.high < 0 else "does not show"
+
+
+def _shared_checks(results: Sequence[PointResult]) -> list[Check]:
+    """Answers that retained edges have, too, tell less about what was learnt and forgotten."""
+    checks = []
+    for result in results:
+        rows = [result.rows[BEFORE], *result.methods]
+        found = [{look.name: one.epsilon for look, one in row.analyses.items()} for row in rows]
+        pairs = [
+            (one["shared"], one["exclusive"]) for one in found if "shared" in one and one["exclusive"] > 0
+        ]
+        less = sum(shared < exclusive for shared, exclusive in pairs)
+        if pairs:
+            checks.append(
+                Check(
+                    f"{result.point.title}: shared questions show less than exclusive ones",
+                    "shows" if less == len(pairs) else "does not show",
+                    f"in {less} of {len(pairs)} rows in which exclusive ones show something",
+                )
+            )
+    return checks
 
 
 def _density_checks(results: Sequence[PointResult]) -> list[Check]:

@@ -30,6 +30,7 @@ def at_own_rate(method: Unlearner) -> Unlearner:
 
     Examples
     --------
+    >>> import jax.numpy as jnp
     >>> import optax
     >>> from jaxaudit.unlearn.ascent import gradient_ascent
     >>> inner = gradient_ascent(lambda params, examples: 3.0 * params, optimizer=optax.sgd(1.0), num_updates=1)

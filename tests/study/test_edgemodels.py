@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxaudit.llm import adapter_norm, decoder, merge
+from jaxaudit.llm import LoraSpec, adapter_norm, decoder, merge
 from jaxaudit.study import Candidates, EdgeAudit, EdgeAuditSpec
 from jaxaudit.study.unlearning import UnlearningRun, unlearn_on
 
@@ -15,13 +15,10 @@ METHOD = "gradient_ascent"  # the quickest to compile
 
 @pytest.fixture(scope="module")
 def audit(micro, micro_spec):
-    spec = EdgeAuditSpec(
-        replace(micro_spec, rates=(1e-2,)),
-        (METHOD,),
-        num_calibration_runs=4,
-        num_audit_runs=2,
-        num_measured=1,
-    )
+    tuning = replace(micro_spec.fine_tuning, clip_norm=None)
+    lora = LoraSpec(rank=1, dropout=0.0, targets=("q",))  # little to compile
+    study = replace(micro_spec, fine_tuning=tuning, lora=lora, rates=(1e-2,))
+    spec = EdgeAuditSpec(study, (METHOD,), num_calibration_runs=4, num_audit_runs=2, num_measured=1)
     return EdgeAudit(Candidates(micro, ("0_1", "2_3")), spec)
 
 
@@ -71,12 +68,12 @@ def test_runs_learn_what_their_signs_say(audit, trained):
 
 def test_a_score_is_the_log_likelihood_of_the_answer(audit, trained, forgotten):
     """Before unlearning and after, where the merged model is asked; written out from its logits."""
-    rows, model = audit.candidates.rows, decoder(audit.questions.model.spec)
+    rows, logits = audit.candidates.rows, jax.jit(decoder(audit.questions.model.spec).logits_fn)
     tokens = jax.tree.map(lambda leaf: leaf[rows.reshape(-1)], audit.questions.tokens.tokens)
     base, adapters = (jax.tree.map(lambda leaf: leaf[1], part) for part in forgotten[0])
     after = merge(base, adapters, audit.spec.study.lora)
     for found, params in ((trained[1], base), (forgotten[0], after)):
-        log_probs = jax.nn.log_softmax(model.logits_fn(params, tokens)[:, :-1])
+        log_probs = jax.nn.log_softmax(logits(params, tokens)[:, :-1])
         picked = np.take_along_axis(np.asarray(log_probs), np.asarray(tokens.ids)[:, 1:, None], axis=2)[
             ..., 0
         ]
