@@ -22,6 +22,8 @@ models, resultstore
     Models that are made once and whose results are kept on disk.
 rates
     The learning rate of every method.
+candidates, edgespec, edgemodels, edgeaudit, epsilon
+    Edges as forget groups: how much of them a method leaves, as a lower bound on epsilon.
 outcome, effects, resampling
     Scores beside retraining; differences and rank correlations, with intervals.
 cost
@@ -30,7 +32,11 @@ page, figures, report
     What a reader sees.
 """
 
+from jaxaudit.study.candidates import Candidates, draw_candidates
+from jaxaudit.study.edgeaudit import EdgeAudit
+from jaxaudit.study.edgespec import EdgeAuditSpec
 from jaxaudit.study.effects import Effect, monotone, rank_correlation, score_difference
+from jaxaudit.study.epsilon import EdgeEpsilon, analyse_looks, edge_epsilon, look_plan, looks_of
 from jaxaudit.study.languagemodel import LanguageModel, make_background, published_model, small_model
 from jaxaudit.study.measure import measure
 from jaxaudit.study.models import Case, Study, study_fingerprint
@@ -43,16 +49,21 @@ from jaxaudit.study.outcome import (
     outcomes_of,
     recall_table,
 )
+from jaxaudit.study.ownrate import at_own_rate
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.rates import RateChoice, Tried, choose_rates, tuning_cases
 from jaxaudit.study.resultstore import ResultStore
 from jaxaudit.study.settings import StudySpec, study_spec
 from jaxaudit.study.training import Training, fine_tune
-from jaxaudit.study.unlearning import Request, Unlearned, at_own_rate, unlearn
+from jaxaudit.study.unlearning import Request, Unlearned, unlearn
 
 __all__ = [
     "BASELINES",
+    "Candidates",
     "Case",
+    "EdgeAudit",
+    "EdgeAuditSpec",
+    "EdgeEpsilon",
     "Effect",
     "LanguageModel",
     "Outcome",
@@ -65,10 +76,15 @@ __all__ = [
     "Training",
     "Tried",
     "Unlearned",
+    "analyse_looks",
     "at_own_rate",
     "choose_rates",
+    "draw_candidates",
+    "edge_epsilon",
     "fine_tune",
     "guessing_floors",
+    "look_plan",
+    "looks_of",
     "make_background",
     "measure",
     "monotone",

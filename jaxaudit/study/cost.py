@@ -7,12 +7,16 @@ import numpy as np
 from jaxaudit.data.pistol import PistolData
 from jaxaudit.llm import PRESETS, DecoderSpec, TokenizedRecords
 from jaxaudit.runs import measured_matmul_peak
+from jaxaudit.study.candidates import Candidates
+from jaxaudit.study.edgespec import EdgeAuditSpec, method_of
 from jaxaudit.study.languagemodel import PRETRAINING, LanguageModel, make_background, make_tokenizer
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.settings import StudySpec, is_big
 
 _SHARE_OF_PEAK = 0.3
 """Of this machine's speed at a matrix product that training reaches."""
+_AUDIT_SHARE = {False: 0.15, True: 0.6}
+"""The same in an audit of edges, by whether the model is big: a small one keeps one of two cores busy."""
 _GRADIENTS = {
     "gradient_ascent": 1.0,
     "gradient_difference": 2.0,
@@ -119,6 +123,50 @@ def estimated_seconds(
     # The pretrained model knows nothing, and answers everything.
     operations += (1 + _OPEN_SHARE * (load.trained + load.unlearned)) * count * (real + answer) * forward
     return operations / (speed or _SHARE_OF_PEAK * measured_matmul_peak())
+
+
+def audit_line(
+    candidates: Candidates, spec: EdgeAuditSpec, *, speed: float | None = None
+) -> tuple[str, float]:
+    """A sentence about what an audit of edges would do and for how long, and the seconds.
+
+    Parameters
+    ----------
+    candidates
+        Their model may be an `untrained_model`, whose pretraining is then counted, too.
+    spec
+        Runs, methods, rates that are tried.
+    speed
+        Operations per second. ``None``: a share of what a matrix product reaches here.
+    """
+    questions, study = candidates.questions, spec.study
+    model, tokens = questions.model, questions.tokens
+    real = float(np.asarray(tokens.tokens.real).sum(axis=1).mean())
+    forgotten = candidates.num_groups // 2 * candidates.group_size
+    methods = [method_of(variant) for variant in spec.variants]
+    learnt, tried = spec.num_runs + 2, len(study.rates) * len(set(methods))
+    passes = learnt * study.fine_tuning.epochs * (len(candidates.retained_rows) + forgotten)
+    gradients = spec.num_runs * sum(_GRADIENTS[name] for name in methods)
+    gradients += len(study.rates) * sum(_GRADIENTS[name] for name in set(methods))
+    gradients *= study.epochs * forgotten
+    training, unlearning = (
+        token_operations(model.spec, gradient=True, adapters=lora is not None)
+        for lora in (study.fine_tuning_lora, study.lora)
+    )
+    slower = 1.0 if is_big(model.spec) else _SMALL_BATCHES
+    scored = (spec.num_runs * (1 + len(methods)) + 1) * candidates.rows.size
+    measured = (1 + len(methods)) * spec.num_measured + 1
+    asked = (2 * measured + tried) * questions.num_questions  # with answers; without
+    forward = token_operations(model.spec, gradient=False) * (scored + asked)
+    operations = (passes * training + gradients * slower * unlearning + forward) * real
+    speed = speed or _AUDIT_SHARE[is_big(model.spec)] * measured_matmul_peak()
+    seconds = operations / speed + (0.0 if model.params else pretraining_seconds(model.spec, tokens))
+    text = (
+        f"{learnt} models fine-tuned, {spec.num_runs * len(methods)} unlearned, {tried} more to choose rates; "
+        f"{passes:,} questions read in fine-tuning, {gradients:,.0f} gradients of a question in unlearning, {real:.0f} "
+        f"tokens per question: about {duration(seconds)}"
+    )
+    return text, seconds
 
 
 def pretraining_seconds(model: DecoderSpec, tokens: TokenizedRecords, num_questions: int = 600) -> float:

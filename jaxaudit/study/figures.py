@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 
 from jaxaudit.data.pistol import PistolData
+from jaxaudit.study.edgespec import method_of
 from jaxaudit.study.page import method_title
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
@@ -170,4 +171,50 @@ def draw_degrees(
         axes.set_axisbelow(True)
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False, fontsize=8)
+    return png(figure)
+
+
+def draw_epsilon(points: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str]) -> bytes:
+    """Epsilon as a share of its ceiling: against the deviation score, and against the degree in graphs of equal size.
+
+    Parameters
+    ----------
+    points
+        By graph: ``rows``, of every row the deviation score and the share; and ``degree``, the mean degree, or ``None``
+        if the graph is not one of equal size.
+    titles
+        By row what a reader sees.
+    """
+    figure = new_figure(12, 4.8)
+    panels = figure.subplots(1, 2)
+    bases = list(dict.fromkeys(map(method_of, titles)))
+
+    def style(row: str) -> dict[str, Any]:
+        strong = row != method_of(row)
+        return {
+            "color": COLORS[bases.index(method_of(row)) % len(COLORS)],
+            "fillstyle": "none" if strong else "full",
+        }
+
+    for number, (graph, found) in enumerate(points.items()):
+        marker = MARKERS[number % len(MARKERS)]
+        for row, (score, share) in found["rows"].items():
+            panels[0].plot(score, share, linestyle="", marker=marker, markersize=6, **style(row))
+        panels[0].plot([], [], color="black", linestyle="", marker=marker, label=graph)
+    graphs = sorted(
+        (one for one in points.values() if one["degree"] is not None), key=lambda one: one["degree"]
+    )
+    for row, title in titles.items():
+        degrees, shares = [one["degree"] for one in graphs], [one["rows"][row][1] for one in graphs]
+        line = "-" if row == method_of(row) else ":"
+        panels[1].plot(degrees, shares, linestyle=line, marker="o", markersize=5, label=title, **style(row))
+    panels[0].set(xlabel="deviation score", ylabel="epsilon, share of the ceiling", ylim=(-0.05, 1.05))
+    panels[1].set(
+        xlabel="mean degree of the candidates", ylabel="epsilon, share of the ceiling", ylim=(-0.05, 1.05)
+    )
+    for axes in panels:
+        axes.grid(color="#dddddd")
+        axes.set_axisbelow(True)
+    (marks, names), (lines, methods) = (axes.get_legend_handles_labels() for axes in panels)
+    figure.legend([*lines, *marks], [*methods, *names], loc="outside right upper", frameon=False, fontsize=8)
     return png(figure)

@@ -66,16 +66,43 @@ def fine_tune(
     """
     orders = np.stack([_members(questions, training) for training in trainings])
     keys = jnp.stack([stream_key(training.seed, "noise") for training in trainings])
-    run = TrainingRun(jnp.asarray(orders), keys)
+    return train_on(questions, spec, TrainingRun(jnp.asarray(orders), keys), label=label, reporter=reporter)
+
+
+def train_on(
+    questions: QuestionSet,
+    spec: StudySpec,
+    run: TrainingRun,
+    *,
+    alike: Int[np.ndarray, "runs members"] | None = None,
+    label: str = "fine-tuning",
+    reporter: Reporter | None = None,
+) -> PyTree:
+    """Train models from the pretrained one, each on its own questions in its own order.
+
+    Parameters
+    ----------
+    questions, spec, label, reporter
+        As for `fine_tune`.
+    run
+        Numbers of the questions, (models, members), and a key per model; see `QuestionSet.pool` for leaving some out.
+    alike
+        Members of all models that shall be served by one compiled program, if these are only some of them.
+
+    Returns
+    -------
+    As of `fine_tune`.
+    """
     model, tuning, base = (
         decoder(questions.model.spec, spec.fine_tuning_lora),
         spec.fine_tuning,
         questions.base,
     )
     pool: Any = questions.pool
+    orders = np.asarray(run.members if alike is None else alike)
     packed = packed_size(pool.x.truth.real, orders, tuning.batch_size)
     options: dict[str, Any] = {"label": label, "reporter": reporter, "options": run_options(model.spec)}
-    length, count = questions.tokens.prompt_length, questions.num_questions
+    length, count = questions.tokens.prompt_length, orders.shape[1]
     if spec.fine_tuning_lora is None:
         loop = fine_tuning_loop(token_model(model, length, packed=packed), tuning, count)
         return run_loops(loop, run, TrainingShared(pool, base), **options)[0].params

@@ -27,9 +27,10 @@ from jaxaudit.llm import (
 )
 from jaxaudit.progress import Reporter
 from jaxaudit.runs import run_loops
+from jaxaudit.study.ownrate import at_own_rate
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.settings import StudySpec, run_options
-from jaxaudit.train import Info, Loop, Params, num_batches, take_batch
+from jaxaudit.train import Loop, Params, num_batches, take_batch
 from jaxaudit.unlearn.base import Batch, Trained, Unlearner
 from jaxaudit.unlearn.preference import PRESETS, Reference, Scores, TokenModel, pistol_methods
 from jaxaudit.unlearn.preference.presets import SCORE_REFERENCES, PresetName
@@ -82,50 +83,6 @@ class Unlearned(NamedTuple):
     """With a leading axis of runs; or `Adapted`, of which only the adapters have it."""
     norms: Float[np.ndarray, " runs"]
     """Euclidean norm of what each run changed, all that its adapters add to the model; 0: it has not unlearned."""
-
-
-class RatedState(NamedTuple):
-    """Parameters, the run's own rate, and the state of the method."""
-
-    params: Params
-    rate: Float[Array, ""]
-    inner: Any
-
-
-def at_own_rate(method: Unlearner) -> Unlearner:
-    """The same method with steps that are ``trained.previous`` times as long: a rate that may differ between runs.
-
-    For a method of rate 1 with an optimiser whose steps are proportional to the rate, as Adam's and decoupled weight
-    decay's are, this is the method at that rate, up to rounding.
-
-    Parameters
-    ----------
-    method
-        Its state is a named tuple whose first field is ``params``.
-
-    Examples
-    --------
-    >>> import optax
-    >>> from jaxaudit.unlearn.ascent import gradient_ascent
-    >>> inner = gradient_ascent(lambda params, examples: 3.0 * params, optimizer=optax.sgd(1.0), num_updates=1)
-    >>> method = at_own_rate(inner)
-    >>> state = method.init(jax.random.key(0), Trained(jnp.ones(()), jnp.ones(()), previous=jnp.array(0.5)))
-    >>> float(method.update(jax.random.key(1), state, Batch(None, None))[0].params)
-    2.5
-    """
-
-    def init(key: Key[Array, ""], trained: Trained) -> RatedState:
-        state = method.init(key, trained._replace(previous=None))
-        return RatedState(state.params, trained.previous, state)
-
-    def update(key: Key[Array, ""], state: RatedState, batch: Batch) -> tuple[RatedState, Info]:
-        moved, info = method.update(key, state.inner, batch)
-        params = jax.tree.map(
-            lambda old, new: old + state.rate * (new - old), state.inner.params, moved.params
-        )
-        return RatedState(params, state.rate, moved._replace(params=params)), info
-
-    return method._replace(init=init, update=update, continues=True)
 
 
 class LoopSettings(NamedTuple):
@@ -266,32 +223,126 @@ def unlearn(
     InputError
         If the adapters of unlearning have dropout: the methods have no key for it.
     """
-    if spec.lora is not None and spec.lora.dropout > 0:
-        raise InputError(f"lora must have dropout 0 for unlearning, got {spec.lora.dropout}")
-    model, pool = questions.model.spec, questions.pool
     retain, forget = (np.stack(part) for part in zip(*(_orders(questions, one) for one in requests)))
-    settings = LoopSettings(
-        *(spec.reading, spec.lora, spec.epochs, spec.batch_size),
-        questions.tokens.prompt_length,
-        forget.shape[1],
-        _packed_size(questions, spec.batch_size, retain, forget),
-    )
     run = UnlearningRun(
         key=jnp.stack([_key(request) for request in requests]),
         retain=jnp.asarray(retain),
         forget=jnp.asarray(forget),
         rate=jnp.asarray([request.rate for request in requests], jnp.float32),
     )
-    shared = UnlearningShared(pool, questions.base, jax.tree.map(jnp.asarray, fine_tuned))
-    loop, options = unlearning_loop(model, settings, method), run_options(model)
-    state, _ = run_loops(loop, run, shared, label=label, reporter=reporter, options=options)
+    settings = loop_settings(questions, spec, retain, forget)
+    return unlearn_on(questions, settings, method, run, fine_tuned, label=label, reporter=reporter)
+
+
+def loop_settings(
+    questions: QuestionSet,
+    spec: StudySpec,
+    retain: Int[np.ndarray, "runs retain"],
+    forget: Int[np.ndarray, "runs forget"],
+) -> LoopSettings:
+    """What decides on the programs of runs, given the questions that all of them read.
+
+    Parameters
+    ----------
+    questions, spec
+        As for `unlearn`.
+    retain, forget
+        Numbers of the questions, in the order in which they are read.
+
+    Raises
+    ------
+    InputError
+        If the adapters of unlearning have dropout: the methods have no key for it.
+    """
+    if spec.lora is not None and spec.lora.dropout > 0:
+        raise InputError(f"lora must have dropout 0 for unlearning, got {spec.lora.dropout}")
+    return LoopSettings(
+        *(spec.reading, spec.lora, spec.epochs, spec.batch_size),
+        questions.tokens.prompt_length,
+        forget.shape[1],
+        _packed_size(questions, spec.batch_size, retain, forget),
+    )
+
+
+class OwnRun(NamedTuple):
+    """A run that forgets from a model of its own."""
+
+    run: UnlearningRun
+    fine_tuned: Params
+
+
+@lru_cache(maxsize=32)
+def on_own_models(loop: Loop) -> Loop:
+    """An `unlearning_loop` for runs that do not share the model that is to forget: from `OwnRun`.
+
+    Parameters
+    ----------
+    loop
+        Of one method.
+    """
+
+    def own(run: OwnRun, shared: UnlearningShared) -> tuple[UnlearningRun, UnlearningShared]:
+        return run.run, shared._replace(fine_tuned=run.fine_tuned)
+
+    def init(run: OwnRun, shared: UnlearningShared) -> UnlearningState:
+        return loop.init(*own(run, shared))
+
+    def body(
+        step: Int[Array, ""], state: UnlearningState, run: OwnRun, shared: UnlearningShared
+    ) -> UnlearningState:
+        return loop.body(step, state, *own(run, shared))
+
+    return Loop(init, body, loop.num_steps)
+
+
+def unlearn_on(
+    questions: QuestionSet,
+    settings: LoopSettings,
+    method: str,
+    run: UnlearningRun,
+    fine_tuned: Params,
+    *,
+    own_models: bool = False,
+    label: str = "unlearning",
+    reporter: Reporter | None = None,
+) -> Unlearned:
+    """Let models forget the questions of each run.
+
+    Parameters
+    ----------
+    questions, label, reporter
+        As for `unlearn`.
+    settings
+        See `loop_settings`.
+    method
+        Name of a method of the reading.
+    run
+        Questions, rates and keys, with a leading axis of runs.
+    fine_tuned
+        The model before unlearning that all runs share; or, with ``own_models``, one for each, with that axis.
+    own_models
+        Whether every run has a model of its own.
+
+    Returns
+    -------
+    The models; of `Adapted` ones the base has a leading axis, too, if every run has its own.
+    """
+    model, loop = questions.model.spec, unlearning_loop(questions.model.spec, settings, method)
+    fine_tuned = jax.tree.map(jnp.asarray, fine_tuned)
+    shared = UnlearningShared(questions.pool, questions.base, None if own_models else fine_tuned)
+    options: dict[str, Any] = {"label": label, "reporter": reporter, "options": run_options(model)}
+    if own_models:
+        state, _ = run_loops(on_own_models(loop), OwnRun(run, fine_tuned), shared, **options)
+    else:
+        state, _ = run_loops(loop, run, shared, **options)
     after = state.inner.params
-    norms = [
-        _norm(jax.tree.map(lambda leaf, number=number: leaf[number], after), shared.fine_tuned, spec.lora)
-        for number in range(len(requests))
-    ]
-    params = after if spec.lora is None else Adapted(shared.fine_tuned, after)
-    return Unlearned(params, np.array(norms))
+
+    def norm(number: int) -> float:
+        before = jax.tree.map(lambda leaf: leaf[number], fine_tuned) if own_models else fine_tuned
+        return _norm(jax.tree.map(lambda leaf: leaf[number], after), before, settings.lora)
+
+    params = after if settings.lora is None else Adapted(fine_tuned, after)
+    return Unlearned(params, np.array([norm(number) for number in range(len(run.rate))]))
 
 
 def _packed_size(

@@ -10,6 +10,7 @@ from jaxaudit.data.pistol import chain, generate
 from jaxaudit.llm import Adapted, DecoderSpec, LoraSpec, decoder, word_tokenizer
 from jaxaudit.llm.finetuning import AdamWSpec
 from jaxaudit.study import LanguageModel, QuestionSet, StudySpec, Unlearned
+from jaxaudit.study.edgemodels import EdgeModels
 
 
 @pytest.fixture(scope="session")
@@ -90,3 +91,47 @@ class Fakes:
 def fakes(monkeypatch):
     """Made-up models."""
     return Fakes(monkeypatch)
+
+
+class FakeEdgeModels:
+    """Stands in for the models of an audit: parameters are the questions that a model knows, as flags.
+
+    Ascent forgets everything that is not retained, as retraining would; any other method forgets nothing.
+    """
+
+    def __init__(self, monkeypatch):
+        self.trained, self.unlearned = 0, []
+        for name in ("train", "unlearn", "measure", "score"):
+            fake = getattr(self, name)
+            monkeypatch.setattr(EdgeModels, name, lambda *args, fake=fake, **options: fake(*args, **options))
+        monkeypatch.setattr(EdgeModels, "shapes", property(lambda models: np.zeros(1)))
+
+    def train(self, models, members, keys, label):
+        self.trained += 1
+        known = np.zeros((len(members), models.questions.num_questions + 1), np.float32)
+        np.put_along_axis(known, np.asarray(members), 1.0, axis=1)
+        return known[:, :-1]
+
+    def unlearn(self, models, method, reading, rates, keys, whole, label):
+        self.unlearned.append((method, tuple(rates)))
+        after = np.array(whole)
+        if method == "gradient_ascent":
+            after[:, models.candidates.rows.reshape(-1)] = 0.0
+        return after, [1.0] * len(after)
+
+    def measure(self, models, params, place, *, with_texts):
+        known = np.asarray(params[place], float)
+        return {"first hits": known, **({"recall": known} if with_texts else {})}
+
+    def score(self, models, params):
+        noise = np.random.default_rng(int(np.asarray(params).sum()))
+        scores = np.asarray(params)[:, models.candidates.rows]
+        return scores + (
+            noise.normal(scale=0.05, size=scores.shape) if len(set(map(bytes, params))) > 1 else 0.0
+        )
+
+
+@pytest.fixture
+def edge_fakes(monkeypatch):
+    """Made-up models of an audit of edges."""
+    return FakeEdgeModels(monkeypatch)

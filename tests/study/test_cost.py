@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from jaxaudit.llm import LoraSpec, decoder
-from jaxaudit.study import Study, outcome_cases, tuning_cases
+from jaxaudit.study import Candidates, EdgeAuditSpec, Study, outcome_cases, tuning_cases
 from jaxaudit.study.cost import (
     Load,
+    audit_line,
     cost_line,
     estimated_seconds,
     planned_models,
@@ -59,3 +60,12 @@ def test_a_model_without_parameters_is_enough(micro, micro_spec):
     text, seconds = cost_line(micro_spec, micro.data, untrained_model(micro.data, "tiny"), 2, 1)
     assert "7 models fine-tuned or retrained, 20 unlearned, 10 more to choose rates" in text
     assert seconds > 0
+
+
+def test_the_cost_of_an_audit_counts_what_is_read(micro, micro_spec):
+    """Five runs, a run for rates and one for reference; 40 retained questions and 20 that are learnt and forgotten."""
+    spec = EdgeAuditSpec(micro_spec, ("npo", "kl"), num_calibration_runs=4, num_audit_runs=1, num_measured=1)
+    text, seconds = audit_line(Candidates(micro, ("0_1", "2_3")), spec, speed=1e9)
+    assert text.startswith("7 models fine-tuned, 10 unlearned, 4 more to choose rates; 420 questions read")
+    assert "490 gradients" in text  # 5 + 2 times 20 questions, 1 for npo and 2.5 for the divergence
+    assert audit_line(Candidates(micro, ("0_1", "2_3")), spec, speed=2e9)[1] == pytest.approx(seconds / 2)
