@@ -61,7 +61,7 @@ class EpsilonOptions(Options):
         return "_".join([super().stem, *self.points])
 
     @property
-    def spec(self) -> StudySpec:
+    def study(self) -> StudySpec:
         """Settings of fine-tuning and unlearning."""
         changes = {"reading": self.reading, "seeds": self.seeds, "chunk": self.chunk}
         chosen = {name: value for name, value in changes.items() if value is not None}
@@ -69,7 +69,7 @@ class EpsilonOptions(Options):
 
     def audit_spec(self, point: Point) -> EdgeAuditSpec:
         """Settings of the audit of a point."""
-        return SIZES[self.settings].spec(point, self.spec)
+        return SIZES[self.settings].spec(point, self.study)
 
 
 def audit_of(options: EpsilonOptions, point: Point, reporter: Reporter) -> EdgeAudit:

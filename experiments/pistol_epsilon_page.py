@@ -1,6 +1,7 @@
 """The page of `pistol_epsilon.py`: epsilon beside the deviation score, by method, graph and edge."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,10 @@ def build(results: Sequence[PointResult]) -> Page:
                 "the candidates in the graphs of equal size (right).",
             )
         },
-        document={result.name: _document(result) for result in results},
+        document={
+            "spec": asdict(results[0].audit.spec),
+            **{result.name: _document(result) for result in results},
+        },
         warnings=_warnings(results),
     )
 

@@ -204,7 +204,8 @@ def _answers(asked: _Asked, found: Sequence[Mapping[str, np.ndarray]], ranked: b
     """What every model says: the true answer where it is known to the last token, elsewhere by generation."""
     tokens = asked.questions.tokens
     ids, answer = (np.asarray(leaf) for leaf in _true_answers(asked.questions))
-    said = [Generation(ids.copy(), answer.copy(), np.ones(ids.shape, int)) for _ in found]
+    known: tuple[Any, ...] = (ids, answer, np.ones(ids.shape, int))
+    said = [Generation(*(leaf.copy() for leaf in known)) for _ in found]
     open_rows = [np.flatnonzero(arrays["first hits"] < 1) for arrays in found]
     speak = _speaker(asked.model, tokens.answer_length, asked.eos)
     prompts: Any = jax.tree.map(jnp.asarray, (tokens.prompts, ids if ranked else None))
