@@ -102,7 +102,6 @@ SIZES: dict[StudyPreset, Size] = {
             fine_tuning=replace(FINE_TUNING, epochs=30),
             epochs=5,
             batch_size=10,
-            rates=(1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 3e-3, 1e-2),
             seeds=(1,),
         ),
     ),

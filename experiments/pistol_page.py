@@ -69,11 +69,11 @@ def checks_section(checks: Sequence[Check]) -> Section:
 
 def memory_check(outcomes: Sequence[Outcome], name: str = "") -> Check:
     """Whether the model knew everything before it unlearned."""
-    recalls = memory(outcomes)
+    recall = memory(outcomes)
     return Check(
         f"{name + ': ' if name else ''}before unlearning, all answers are remembered (ROUGE-1 at least {REMEMBERED})",
-        "yes" if min(recalls) >= REMEMBERED else "NO: what follows says nothing about unlearning",
-        f"forget {recalls[0]:.3f}, retain {recalls[1]:.3f}",
+        "yes" if recall >= REMEMBERED else "NO: what follows says nothing about unlearning",
+        f"recall {recall:.3f}",
     )
 
 

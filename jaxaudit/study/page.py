@@ -157,16 +157,16 @@ def ranks_table(outcomes: Mapping[str, Sequence[Outcome]], free_running: bool = 
     return Table(("forgotten", "method", *header), tuple(rows))
 
 
-def memory(outcomes: Sequence[Outcome]) -> tuple[float, float]:
-    """Recall of forget and retain questions before unlearning; both must be at least `REMEMBERED`."""
+def memory(outcomes: Sequence[Outcome]) -> float:
+    """Recall of all questions before unlearning, which must be at least `REMEMBERED`."""
     before = next(one for one in outcomes if one.method == "before")
-    return float(before.forget.mean()), float(before.retain.mean())
+    return float(np.concatenate([before.forget, before.retain], axis=1).mean())
 
 
 def warnings(outcomes: Mapping[str, Sequence[Outcome]]) -> tuple[Warn, ...]:
     """What forbids to read the tables as results about unlearning, if anything does."""
     found = []
-    unknown = [name for name, group in outcomes.items() if min(memory(group)) < REMEMBERED]
+    unknown = [name for name, group in outcomes.items() if memory(group) < REMEMBERED]
     if unknown:
         found.append(
             f"Before unlearning, the model does not remember its answers (ROUGE-1 below {REMEMBERED}): "

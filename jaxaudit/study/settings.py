@@ -94,7 +94,7 @@ class StudySpec:
     lora: LoraSpec | None = ADAPTERS
     epochs: int = 20
     batch_size: int = 4
-    rates: tuple[float, ...] = (1e-4, 2e-4, 5e-4, 1e-3, 3e-3)
+    rates: tuple[float, ...] = (5e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 1e-3, 3e-3, 1e-2)
     min_utility: float = 0.8
     tuning_seed: int = 0
     seeds: tuple[int, ...] = (1, 2, 3)
