@@ -70,4 +70,7 @@ def params_from_arrays(arrays: Arrays, like: Params) -> Params:
     ['bias', 'kernel']
     """
     leaves, structure = jax.tree.flatten(like)
-    return jax.tree.unflatten(structure, [arrays[f"leaf{number}"] for number in range(len(leaves))])
+    found = [arrays[f"leaf{number}"] for number in range(len(leaves))]
+    # A file knows bfloat16 as pairs of bytes without a type.
+    typed = [array.view(leaf.dtype) if array.dtype.kind == "V" else array for array, leaf in zip(found, leaves)]
+    return jax.tree.unflatten(structure, typed)

@@ -1,6 +1,7 @@
 """Results on disk: whole or not at all, and a damaged one is made again."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxaudit.study.resultstore import ResultStore, params_from_arrays, params_to_arrays
@@ -34,6 +35,14 @@ def test_parameters_come_back_as_they_were(micro):
     params = micro.model.params
     back = params_from_arrays(params_to_arrays(params), params)
     jax.tree.map(np.testing.assert_array_equal, params, back)
+
+
+def test_half_precision_comes_back_from_a_file(tmp_path):
+    params = {"kernel": jnp.array([1.0, -0.1], jnp.bfloat16), "weight": jnp.ones(1)}
+    ResultStore(tmp_path).put("weights", params_to_arrays(params))
+    back = params_from_arrays(ResultStore(tmp_path).get("weights"), params)
+    jax.tree.map(np.testing.assert_array_equal, params, back)
+    assert back["kernel"].dtype == jnp.bfloat16
 
 
 def test_what_is_large_can_be_kept_on_disk_only(tmp_path):
