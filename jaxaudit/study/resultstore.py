@@ -72,5 +72,7 @@ def params_from_arrays(arrays: Arrays, like: Params) -> Params:
     leaves, structure = jax.tree.flatten(like)
     found = [arrays[f"leaf{number}"] for number in range(len(leaves))]
     # A file knows bfloat16 as pairs of bytes without a type.
-    typed = [array.view(leaf.dtype) if array.dtype.kind == "V" else array for array, leaf in zip(found, leaves)]
+    typed = [
+        array.view(leaf.dtype) if array.dtype.kind == "V" else array for array, leaf in zip(found, leaves)
+    ]
     return jax.tree.unflatten(structure, typed)
