@@ -163,7 +163,8 @@ def test_alternatives_answer_the_same_questions():
     tokenizer = words()
     examples, start = tokenize_alternatives(tokenizer, QUESTIONS[:7], ANSWERS[:7], REFUSALS[:3])
     assert isinstance(examples.x, Questions)
-    true, other = examples.x
+    true, other = examples.x.truth, examples.x.alternative
+    assert examples.x.reference is None
     np.testing.assert_array_equal(true.ids[:, :start], other.ids[:, :start])
     assert scored(tokenizer, true) == ANSWERS[:7]
     assert scored(tokenizer, other) == [REFUSALS[row % 3] for row in range(7)]
