@@ -118,7 +118,7 @@ def save(folder: Path, page: Page, options: "Options") -> list[Path]:
     }
     stem = _stem(page, options)
     contents = {
-        f"{stem}.json": json.dumps(document, indent=1, allow_nan=False).encode() + b"\n",
+        f"{stem}.json": json.dumps(document, allow_nan=False).encode() + b"\n",
         f"{stem}.md": markdown(page, options).encode(),
         **{_file(page, name, options): image for name, (image, _) in page.figures.items()},
     }

@@ -8,15 +8,16 @@ Three random edges of the entity, one at a time. Cost: `--dry-run` says it; what
 """
 
 import sys
+from collections.abc import Sequence
 
 import pistol_paper
 from pistol import EdgesOf, Script, Studies, main
 from pistol_data import KNOWN, KNOWN_DEGREES, graph_edges, known_edges
-from pistol_page import Page, effect_check, memory_check, summarise
+from pistol_page import Check, Page, effect_check, memory_check, summarise
 from pistol_table2 import our_scores, score_bars
 
 from jaxaudit.report.blocks import Section, Text
-from jaxaudit.study import score_difference
+from jaxaudit.study import Outcome, score_difference
 from jaxaudit.study.page import (
     conditions_section,
     method_title,
@@ -26,6 +27,7 @@ from jaxaudit.study.page import (
     reading_section,
     warnings,
 )
+from jaxaudit.study.settings import SHORT_NAMES
 
 HIGH, LOW = "Goldman Sachs", "William Shakespeare"
 DENSE, UNKNOWN = "dense", "nobody known (Table 3)"
@@ -49,24 +51,12 @@ def build(studies: Studies) -> Page:
     outcomes = {
         name: studies.outcomes(_NAMES[name], known_edges(studies.data(_NAMES[name]))) for name in (HIGH, LOW)
     }
-    methods = studies.study(_NAMES[HIGH]).spec.methods
-    by_method = {name: {one.method: one for one in found} for name, found in outcomes.items()}
-    checks = [
-        effect_check(
-            f"{method_title(method)}: {HIGH} has a higher deviation score than {LOW}",
-            score_difference(by_method[HIGH][method], by_method[LOW][method]),
-        )
-        for method in methods
-    ]
     unknown = studies.outcomes("dataset-2", graph_edges(studies.data("dataset-2"))[DENSE])
+    checks = _higher(HIGH, outcomes[HIGH], LOW, outcomes[LOW])
     against = [
-        effect_check(
-            f"{method_title(one.method)}: {name} has a higher deviation score than the dense graph of Table 3",
-            score_difference(by_method[name][one.method], one),
-        )
+        check
         for name in (HIGH, LOW)
-        for one in unknown
-        if one.method in methods
+        for check in _higher(name, outcomes[name], "the dense graph of Table 3", unknown)
     ]
     degrees = ", ".join(f"{entity.name} {number}" for entity, number in KNOWN_DEGREES.items())
     return Page(
@@ -111,6 +101,19 @@ def build(studies: Studies) -> Page:
         document=studies.documents("goldman-sachs", {**outcomes, UNKNOWN: unknown}),
         warnings=warnings(outcomes),
     )
+
+
+def _higher(name: str, found: Sequence[Outcome], other_name: str, others: Sequence[Outcome]) -> list[Check]:
+    """Of every method: is the deviation score higher than elsewhere?"""
+    elsewhere = {one.method: one for one in others}
+    return [
+        effect_check(
+            f"{method_title(one.method)}: {name} has a higher deviation score than {other_name}",
+            score_difference(one, elsewhere[one.method]),
+        )
+        for one in found
+        if one.method in SHORT_NAMES
+    ]
 
 
 SCRIPT = Script(needs, build)
