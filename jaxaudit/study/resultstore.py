@@ -33,14 +33,22 @@ class ResultStore:
         self.folder = folder
         self._memory: dict[str, Arrays] = {}
 
-    def get(self, name: str) -> Arrays | None:
-        """What was put there; ``None`` if there is nothing, or nothing that can be read."""
-        if name not in self._memory and self.folder is not None and self._path(name).is_file():
-            try:
-                self._memory[name] = read_npz(self._path(name))
-            except InputError:
-                return None
-        return self._memory.get(name)
+    def get(self, name: str, *, keep: bool = True) -> Arrays | None:
+        """What was put there; ``None`` if there is nothing, or nothing that can be read.
+
+        With ``keep=False`` what is read from disk does not stay in memory.
+        """
+        if name in self._memory:
+            return self._memory[name]
+        if self.folder is None or not self._path(name).is_file():
+            return None
+        try:
+            found = read_npz(self._path(name))
+        except InputError:
+            return None
+        if keep:
+            self._memory[name] = found
+        return found
 
     def put(self, name: str, arrays: Arrays, *, keep: bool = True) -> None:
         """Keep arrays; what was there is replaced. With ``keep=False`` on disk only, if there is a folder."""
@@ -72,5 +80,7 @@ def params_from_arrays(arrays: Arrays, like: Params) -> Params:
     leaves, structure = jax.tree.flatten(like)
     found = [arrays[f"leaf{number}"] for number in range(len(leaves))]
     # A file knows bfloat16 as pairs of bytes without a type.
-    typed = [array.view(leaf.dtype) if array.dtype.kind == "V" else array for array, leaf in zip(found, leaves)]
+    typed = [
+        array.view(leaf.dtype) if array.dtype.kind == "V" else array for array, leaf in zip(found, leaves)
+    ]
     return jax.tree.unflatten(structure, typed)
