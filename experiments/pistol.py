@@ -13,26 +13,26 @@ from pistol_cost import Facts
 from pistol_data import KNOWN, KNOWN_DEGREES, DataName, Source, load, tuning_edges
 from pistol_page import Page
 
-from jaxaudit.data.pistol import PistolData
+from jaxaudit.data.pistol import Entity, PistolData
 from jaxaudit.llm import AdamWSpec
 from jaxaudit.progress import Reporter, default_reporter
 from jaxaudit.study import (
+    PRETRAINING,
+    SHORT_PRETRAINING,
     LanguageModel,
     Outcome,
     QuestionSet,
     RateChoice,
     Study,
+    StudyPreset,
     StudySpec,
     choose_rates,
+    chosen_model,
     outcome_cases,
     outcomes_of,
-    published_model,
-    small_model,
     study_spec,
+    untrained_model,
 )
-from jaxaudit.study.cost import untrained_model
-from jaxaudit.study.languagemodel import PRETRAINING, SHORT_PRETRAINING
-from jaxaudit.study.settings import StudyPreset
 from jaxaudit.unlearn.preference.presets import PresetName
 
 HERE = Path(__file__).parent
@@ -81,11 +81,14 @@ class Options:
 
     @property
     def stem(self) -> str:
-        """Of the names of files: preset, model and reading, as far as they are no defaults."""
+        """Of the names of files: preset, model, reading and so on, as far as they are no defaults."""
         names = [self.settings]
         if self.is_published and self.model != self.settings:
             names.append(Path(self.model).stem)
-        return "_".join([*names, *([] if self.reading == "pistol_paper" else [self.reading])])
+        names += [] if self.reading == "pistol_paper" else [self.reading]
+        names += [f"size-{self.size}"] if self._other_size else []
+        names += [] if self.seeds is None else [f"seeds-{'-'.join(map(str, self.seeds))}"]
+        return "_".join(names)
 
     @property
     def command(self) -> str:
@@ -93,7 +96,13 @@ class Options:
         command = f" --model {self.model}" if self.is_published else ""
         command += f" --preset {self.settings}"
         command += "" if self.reading == "pistol_paper" else f" --reading {self.reading}"
+        command += f" --size {self.size}" if self._other_size else ""
+        command += "" if self.seeds is None else f" --seeds {' '.join(map(str, self.seeds))}"
         return command + ("" if self.data == "generated" else f" --data {self.data}")
+
+    @property
+    def _other_size(self) -> bool:
+        return not self.is_published and self.size != "tiny"
 
     def spec(self, name: DataName) -> StudySpec:
         """Settings of the study of a data set."""
@@ -110,6 +119,20 @@ class Options:
     def pretraining(self) -> AdamWSpec:
         """Of the small decoder."""
         return SHORT_PRETRAINING if self.preset == "smoke" else PRETRAINING
+
+    def language_model(
+        self, data: PistolData, reporter: Reporter, known: Mapping[Entity, int] | None = None
+    ) -> LanguageModel:
+        """The published model, or a small one that is made for the data."""
+        return chosen_model(
+            self.model,
+            data,
+            size=self.size,
+            pretraining=self.pretraining,
+            known=known,
+            store=self.store_folder,
+            reporter=reporter,
+        )
 
     @property
     def store_folder(self) -> Path:
@@ -157,16 +180,8 @@ class Studies:
         return Study(questions, self.options.spec(name), store=options.store_folder, reporter=self.reporter)
 
     def _model(self, name: DataName) -> LanguageModel:
-        options = self.options
-        if options.is_published:
-            return published_model(options.model)
-        return small_model(
-            self.data(name),
-            size=options.size,
-            pretraining=options.pretraining,
-            known=KNOWN_DEGREES if name in KNOWN else None,
-            store=options.store_folder,
-            reporter=self.reporter,
+        return self.options.language_model(
+            self.data(name), self.reporter, KNOWN_DEGREES if name in KNOWN else None
         )
 
     def _rates(self, name: DataName) -> dict[str, RateChoice]:
@@ -249,10 +264,6 @@ def run(scripts: Sequence[Script], description: str, argv: Sequence[str] | None 
             return
         for script in scripts:
             studies.ensure(script.needs(studies))
-            page = script.build(studies)
-            print(pistol_page.text(page))
-            if options.folder is not None:
-                for path in pistol_page.save(options.folder, page, options):
-                    print(f"written: {path}")
+            pistol_page.show(script.build(studies), options)
 
     return carry_out(Options, description, argv, show)

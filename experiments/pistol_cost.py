@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from pistol_data import DataName
 
 from jaxaudit.data.pistol import PistolData
-from jaxaudit.study import LanguageModel, StudySpec
-from jaxaudit.study.cost import cost_line, duration
+from jaxaudit.study import (
+    LanguageModel,
+    StudySpec,
+    cost_line,
+    duration,
+)
 
 if TYPE_CHECKING:
     from pistol import EdgesOf

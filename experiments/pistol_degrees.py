@@ -9,14 +9,13 @@ The paper compares two edges; here every edge is forgotten in turn, with rank co
 import sys
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from pistol import EdgesOf, Script, Studies, main
 from pistol_page import Check, Page, memory_check
 
 from jaxaudit.data.pistol import edge_degrees
 from jaxaudit.metrics import Interval
 from jaxaudit.report.blocks import Section, Table, Text
-from jaxaudit.study import Effect, Outcome, rank_correlation
+from jaxaudit.study import Effect, Outcome, rank_agreement
 from jaxaudit.study.figures import draw_degrees
 from jaxaudit.study.page import (
     conditions_section,
@@ -47,7 +46,7 @@ def build(studies: Studies) -> Page:
     }
     order = [degrees[edge] for edge in outcomes]
     found = {
-        method: tuple(_correlation(order, values[kind][method]) for kind in _KINDS) for method in methods
+        method: tuple(rank_agreement(order, values[kind][method]) for kind in _KINDS) for method in methods
     }
     checks = _checks({method: found[method] for method in study.spec.methods})
     return Page(
@@ -142,12 +141,6 @@ def _value(found: list[Outcome], method: str, kind: str) -> float:
         _KINDS[1]: deviation.excess,
         _KINDS[2]: deviation.distance,
     }[kind]
-
-
-def _correlation(degrees: list[int], values: list[float]) -> Interval:
-    if np.ptp(values) == 0:  # nothing varies, so nothing goes with the degree
-        return Interval(0.0, 0.0, 0.0, 0.95, "pairs", "bootstrap")
-    return rank_correlation(degrees, values)
 
 
 def _table(outcomes: dict[str, list[Outcome]], degrees: dict[str, int], tuned: Sequence[str]) -> Table:

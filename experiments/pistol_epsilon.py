@@ -18,24 +18,25 @@ from command_line import carry_out
 from pistol import Options
 from pistol_epsilon_checks import PointResult
 from pistol_epsilon_page import build
-from pistol_epsilon_points import SIZES, Point, candidates_of, chosen_points
+from pistol_epsilon_points import SIZES, Point, chosen_points
 
-from jaxaudit.data.pistol import PistolData
 from jaxaudit.errors import InputError
 from jaxaudit.progress import Reporter, default_reporter
 from jaxaudit.study import (
+    Candidates,
     EdgeAudit,
     EdgeAuditSpec,
     LanguageModel,
     QuestionSet,
-    StudySpec,
+    audit_line,
+    ceiling_of,
+    control_looks,
+    duration,
     edge_epsilon,
-    look_plan,
     looks_of,
     published_model,
-    small_model,
+    untrained_model,
 )
-from jaxaudit.study.cost import audit_line, duration, untrained_model
 
 
 @dataclass(frozen=True)
@@ -61,77 +62,84 @@ class EpsilonOptions(Options):
         return "_".join([super().stem, *self.points])
 
     @property
-    def study(self) -> StudySpec:
-        """Settings of fine-tuning and unlearning."""
-        changes = {"reading": self.reading, "seeds": self.seeds, "chunk": self.chunk}
-        chosen = {name: value for name, value in changes.items() if value is not None}
-        return replace(SIZES[self.settings].study, **chosen)
+    def seed(self) -> int:
+        """From which every graph has seeds of its own.
+
+        Raises
+        ------
+        InputError
+            If there is more than one.
+        """
+        if self.seeds is not None and len(self.seeds) != 1:
+            raise InputError(f"seeds must be a single one, since an audit has one, got {self.seeds}")
+        return 1 if self.seeds is None else self.seeds[0]
 
     def audit_spec(self, point: Point) -> EdgeAuditSpec:
         """Settings of the audit of a point."""
-        return SIZES[self.settings].spec(point, self.study)
+        changes = {"reading": self.reading, "chunk": self.chunk}
+        chosen = {name: value for name, value in changes.items() if value is not None}
+        size = SIZES[self.settings]
+        return size.spec(point, replace(size.study, **chosen), self.seed)
+
+    def candidates(self, point: Point, model: LanguageModel) -> Candidates:
+        """Edges of a point, with a model for its questions."""
+        data = point.data()
+        return Candidates(QuestionSet(data, model), point.candidates(data))
 
 
 def audit_of(options: EpsilonOptions, point: Point, reporter: Reporter) -> EdgeAudit:
     """The audit of a point; nothing is trained but a small decoder's base."""
-    data = point.data()
-    candidates = candidates_of(point, QuestionSet(data, _model(options, data, reporter)))
+    model = options.language_model(point.data(), reporter)
     return EdgeAudit(
-        candidates, options.audit_spec(point), store=options.store_folder / "epsilon", reporter=reporter
-    )
-
-
-def _model(options: EpsilonOptions, data: PistolData, reporter: Reporter) -> LanguageModel:
-    if options.is_published:
-        return published_model(options.model)
-    if options.dry_run:
-        return untrained_model(data, options.size)
-    return small_model(
-        data,
-        size=options.size,
-        pretraining=options.pretraining,
-        store=options.store_folder,
+        options.candidates(point, model),
+        options.audit_spec(point),
+        store=options.store_folder / "epsilon",
         reporter=reporter,
     )
 
 
-def ceiling_line(name: str, audit: EdgeAudit) -> str:
-    """What the design can show, known before anything is run."""
-    spec, looks = audit.spec, len(looks_of(audit.candidates, audit.spec))
-    ceiling = look_plan(audit.candidates.num_groups, spec, looks).ceiling
+def result_of(options: EpsilonOptions, point: Point, reporter: Reporter) -> PointResult:
+    """Make all runs of a point that are missing, and analyse them."""
+    reporter.say(point.name)
+    audit = audit_of(options, point, reporter)
+    audit.ensure(audit.spec.rows)
+    rows = {row: edge_epsilon(audit, row) for row in audit.spec.rows}
+    return PointResult(point.name, point, audit, rows, control_looks(audit))
+
+
+def ceiling_line(point: Point, candidates: Candidates, spec: EdgeAuditSpec) -> str:
+    """What the design can show, known before anything is trained."""
     return (
-        f"{name}: {audit.candidates.num_groups} candidate and {len(audit.candidates.retained)} retained edges, "
-        f"{spec.num_calibration_runs} + {spec.num_audit_runs} runs, {looks} looks: epsilon of at most {ceiling:.2f} "
-        "can be shown (every guess right)"
+        f"{point.name}: {candidates.num_groups} candidate and {len(candidates.retained)} retained edges, "
+        f"{spec.num_calibration_runs} + {spec.num_audit_runs} runs, {len(looks_of(candidates, spec))} looks: epsilon "
+        f"of at most {ceiling_of(candidates, spec):.2f} can be shown (every guess right)"
     )
 
 
 def _show(options: EpsilonOptions) -> None:
     if options.data != "generated":
         raise InputError(f"data must be generated, since the graphs are, got {options.data}")
-    reporter = default_reporter(options.quiet)
-    audits = {name: audit_of(options, point, reporter) for name, point in options.chosen.items()}
-    for name, audit in audits.items():
-        print(ceiling_line(name, audit), flush=True)
+    reporter, points = default_reporter(options.quiet), list(options.chosen.values())
+    specs = {point.name: options.audit_spec(point) for point in points}
+    for point in points:
+        planned = options.candidates(point, untrained_model(point.data(), options.size))
+        print(ceiling_line(point, planned, specs[point.name]), flush=True)
     if options.dry_run:
-        costs = [audit_line(audit.candidates, audit.spec) for audit in audits.values()]
-        for name, (line, _) in zip(audits, costs):
-            print(f"{name}: {line}")
-        print(
-            f"together about {duration(sum(seconds for _, seconds in costs))} on this machine; what is finished is kept"
-        )
+        print(cost_text(options, points))
         return
-    results = []
-    for name, audit in audits.items():
-        reporter.say(name)
-        audit.ensure(audit.spec.rows)
-        rows = {row: edge_epsilon(audit, row) for row in audit.spec.rows}
-        results.append(PointResult(name, options.chosen[name], audit, rows))
-    page = build(results)
-    print(pistol_page.text(page))
-    if options.folder is not None:
-        for path in pistol_page.save(options.folder, page, options):
-            print(f"written: {path}")
+    pistol_page.show(build([result_of(options, point, reporter) for point in points]), options)
+
+
+def cost_text(options: EpsilonOptions, points: Sequence[Point]) -> str:
+    """What would be done, and for how long on this machine."""
+    lines, total = [], 0.0
+    for point in points:
+        published = options.is_published
+        model = published_model(options.model) if published else untrained_model(point.data(), options.size)
+        line, seconds = audit_line(options.candidates(point, model), options.audit_spec(point))
+        lines.append(f"{point.name}: {line}")
+        total += seconds
+    return "\n".join([*lines, f"together about {duration(total)} on this machine; what is finished is kept"])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

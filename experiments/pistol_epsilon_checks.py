@@ -1,22 +1,34 @@
 """What was expected of `pistol_epsilon.py`, and what the numbers say."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from pistol_epsilon_points import Point
 from pistol_page import Check
 
+from jaxaudit.analysis import Analysis
 from jaxaudit.metrics import Interval
-from jaxaudit.study import EdgeAudit, EdgeEpsilon, rank_correlation
-from jaxaudit.study.edgespec import BEFORE, RETRAINED, STRONG, method_of
+from jaxaudit.study import (
+    BEFORE,
+    MIN_CLUSTERS,
+    RETRAINED,
+    STRONG,
+    EdgeAudit,
+    EdgeEpsilon,
+    Look,
+    ceiling_of,
+    method_of,
+    monotone,
+    rank_agreement,
+)
 from jaxaudit.study.page import REMEMBERED, method_title, with_interval
 
 TITLES = {BEFORE: "no unlearning", RETRAINED: "exact retraining"}
+CONTROL = "control: no unlearning, signs drawn anew"
 NEAR_CEILING = 0.9
 NEAR_RETRAINING = 5.0
-"""Points of the deviation score above that of retraining, within which a score is called good."""
+"""Distance to retraining, in points of the deviation score, within which a score is called good."""
 
 
 class PointResult(NamedTuple):
@@ -26,11 +38,38 @@ class PointResult(NamedTuple):
     point: Point
     audit: EdgeAudit
     rows: Mapping[str, EdgeEpsilon]
+    control: Mapping[Look, Analysis]
+    """See `jaxaudit.study.control_looks`."""
 
     @property
     def methods(self) -> list[EdgeEpsilon]:
         """Without the two baselines."""
         return [self.rows[name] for name in self.audit.spec.variants]
+
+    @property
+    def ceiling(self) -> float:
+        """Largest epsilon that a look can show."""
+        return ceiling_of(self.audit.candidates, self.audit.spec)
+
+
+Pair = tuple[PointResult, EdgeEpsilon]
+
+
+class Relation(NamedTuple):
+    """A rank correlation over pairs of graph and method."""
+
+    estimate: float
+    interval: Interval | None
+    """Over graphs, each resampled as a whole; ``None``: there are too few."""
+    num_pairs: int
+    num_graphs: int
+
+    @property
+    def text(self) -> str:
+        """What a reader sees."""
+        if self.interval is None:
+            return f"{self.estimate:.2f} (no interval, since there are fewer than {MIN_CLUSTERS} graphs)"
+        return f"{with_interval(self.interval, 2)}, over {self.num_graphs} graphs resampled as a whole"
 
 
 def title(row: str) -> str:
@@ -38,87 +77,108 @@ def title(row: str) -> str:
     return TITLES.get(row) or method_title(method_of(row)) + (STRONG if row.endswith(STRONG) else "")
 
 
-def share(one: EdgeEpsilon) -> float:
-    """Epsilon as a share of its ceiling, so that graphs with different numbers of candidates can be compared."""
-    return one.epsilon / one.headline.ceiling if one.headline.ceiling > 0 else 0.0
-
-
-def relation_of(pairs: Sequence[tuple[PointResult, EdgeEpsilon]]) -> Interval:
-    """Rank correlation of deviation score and share of the ceiling, over methods and graphs."""
-    return _correlation([one.deviation.score for _, one in pairs], [share(one) for _, one in pairs])
-
-
-def _correlation(x: Sequence[float], y: Sequence[float]) -> Interval:
-    if len(x) < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:  # nothing varies, so nothing goes with anything
-        return Interval(0.0, 0.0, 0.0, 0.95, "pairs", "bootstrap")
-    return rank_correlation(x, y)
-
-
-def _good(pairs: Sequence[tuple[PointResult, EdgeEpsilon]]) -> list[tuple[PointResult, EdgeEpsilon]]:
-    return [
-        pair
-        for pair in pairs
-        if pair[1].deviation.score <= pair[1].deviation.retrained_score + NEAR_RETRAINING
-    ]
-
-
-def summary(
-    results: Sequence[PointResult], pairs: Sequence[tuple[PointResult, EdgeEpsilon]], relation: Interval
-) -> tuple[str, ...]:
-    """Sentences that are computed from the numbers."""
-    left = [pair for pair in pairs if pair[1].epsilon > 0]
-    good = _good(pairs)
-    leaking = [pair for pair in good if pair[1].epsilon > 0]
-    best = [min(result.methods, key=lambda one: one.deviation.score) for result in results]
-    shown = "; ".join(
-        f"{result.point.title}: {title(one.row)} with DS {one.deviation.score:.1f} and epsilon {one.epsilon:.2f} of at "
-        f"most {one.headline.ceiling:.2f}"
-        for result, one in zip(results, best)
-    )
-    clean = sum(one.rows[RETRAINED].epsilon == 0 for one in results)
-    return (
-        f"Of {len(pairs)} pairs of graph and method, {len(left)} leave evidence of what was forgotten (epsilon above "
-        f"0); exact retraining leaves none in {clean} of {len(results)} graphs.",
-        f"Does a good deviation score mean forgotten? {len(good)} pairs have a score at most {NEAR_RETRAINING:g} above "
-        f"that of retraining; {len(leaking)} of these have an epsilon above 0. The rank correlation of deviation score "
-        f"and epsilon (as a share of its ceiling) is {with_interval(relation, 2)}.",
-        f"The best deviation score of each graph: {shown}.",
-    )
-
-
-def checks_of(
-    results: Sequence[PointResult], pairs: Sequence[tuple[PointResult, EdgeEpsilon]], relation: Interval
-) -> tuple[Check, ...]:
-    """Of every graph, of all of them together, by density, and by degree."""
-    checks = []
+def pairs_of(results: Sequence[PointResult]) -> list[Pair]:
+    """Every method at every rate of every graph once: two rules may choose the same rate; without what failed."""
+    found: dict[tuple[str, str, float], Pair] = {}
     for result in results:
-        before, retrained = result.rows[BEFORE], result.rows[RETRAINED]
-        known = min(before.forget, before.retain) >= REMEMBERED
-        checks += [
-            Check(
-                f"{result.point.title}: before unlearning, all answers are remembered (ROUGE-1 at least {REMEMBERED})",
-                "yes" if known else "NO: what follows says little about unlearning",
-                f"forget {before.forget:.3f}, retain {before.retain:.3f}",
-            ),
-            Check(
-                f"{result.point.title}: exact retraining leaves nothing",
-                "yes" if retrained.epsilon == 0 else "NO: something is wrong",
-                f"epsilon {retrained.epsilon:.2f}",
-            ),
-            Check(
-                f"{result.point.title}: without unlearning, epsilon is at least {NEAR_CEILING:.0%} of the ceiling",
-                "yes" if share(before) >= NEAR_CEILING else "NO: the attack is weak here",
-                f"epsilon {before.epsilon:.2f} of at most {before.headline.ceiling:.2f}",
-            ),
-        ]
-    checks.append(
-        Check(
-            "a better deviation score goes with a smaller epsilon",
-            _verdict(relation),
-            f"rank correlation {with_interval(relation, 2)} over {len(pairs)} pairs of graph and method",
-        )
+        for one in result.methods:
+            if not one.all_failed:
+                found.setdefault((result.name, method_of(one.row), one.rate), (result, one))
+    return list(found.values())
+
+
+def relation_of(pairs: Sequence[Pair], values: Sequence[float]) -> Relation:
+    """Rank correlation of a value of every pair with its epsilon as a share of the ceiling.
+
+    Pairs of one graph share data and fine-tuned models, so that the interval is over graphs.
+    """
+    shares, graphs = [one.share for _, one in pairs], [result.name for result, _ in pairs]
+    count = len(set(graphs))
+    if len(pairs) < MIN_CLUSTERS:
+        return Relation(0.0, None, len(pairs), count)
+    clusters = graphs if count >= MIN_CLUSTERS else None
+    found = rank_agreement(values, shares, clusters=clusters)
+    return Relation(found.estimate, found if clusters else None, len(pairs), count)
+
+
+def relations_of(pairs: Sequence[Pair]) -> dict[str, Relation]:
+    """Of both ways to judge a method by what it still says."""
+    return {
+        "deviation score": relation_of(pairs, [one.deviation.score for _, one in pairs]),
+        "distance to retraining": relation_of(pairs, [one.deviation.distance for _, one in pairs]),
+    }
+
+
+def summary(results: Sequence[PointResult], pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Sentences that are computed from the numbers."""
+    good = [pair for pair in pairs if pair[1].deviation.distance <= NEAR_RETRAINING]
+    leaking = sum(one.epsilon > 0 for _, one in good)
+    left = "; ".join(
+        f"{result.point.title} {sum(one.epsilon > 0 for one in own)} of {len(own)}"
+        for result in results
+        if (own := [one for other, one in pairs if other is result])
     )
+    best = [
+        (result, min(own, key=lambda one: one.deviation.distance))
+        for result in results
+        if (own := [one for one in result.methods if not one.all_failed])
+    ]
+    shown = "; ".join(
+        f"{result.point.title}: {title(one.row)} with DS {one.deviation.score:.1f} (retraining "
+        f"{one.deviation.retrained_score:.1f}) and epsilon {one.epsilon:.2f} of at most {one.ceiling:.2f}"
+        for result, one in best
+    )
+    related = "; ".join(f"{name} {found.text}" for name, found in relations_of(pairs).items())
+    return (
+        "Methods, each at every chosen rate once, that leave evidence of what was forgotten (epsilon above 0): "
+        f"{left}. Those of one graph share its data and fine-tuned models, so that they are no independent trials.",
+        f"Does a good deviation score mean forgotten? {len(good)} of {len(pairs)} come within {NEAR_RETRAINING:g} of "
+        f"retraining (distance of the two ROUGE-1 means, times 100, so that over-forgetting is not good either); "
+        f"{leaking} of these have an epsilon above 0. Rank correlation with epsilon as a share of its ceiling: "
+        f"{related}.",
+        f"What comes nearest to retraining in each graph: {shown}.",
+    )
+
+
+def checks_of(results: Sequence[PointResult], pairs: Sequence[Pair]) -> tuple[Check, ...]:
+    """Of every graph, of all of them together, by density, and by degree."""
+    checks = [check for result in results for check in _graph_checks(result)]
+    checks += [
+        Check(
+            f"a smaller {name} goes with a smaller epsilon",
+            "does not show" if found.interval is None else _verdict(found.interval),
+            f"rank correlation {found.text}; {found.num_pairs} pairs of graph and method",
+        )
+        for name, found in relations_of(pairs).items()
+    ]
     return (*checks, *_shared_checks(results), *_density_checks(results), *_degree_checks(results))
+
+
+def _graph_checks(result: PointResult) -> list[Check]:
+    before, name = result.rows[BEFORE], result.point.title
+    known = min(before.forget, before.retain) >= REMEMBERED
+    alarms = [one.epsilon for one in result.control.values()]
+    return [
+        Check(
+            f"{name}: before unlearning, all answers are remembered (ROUGE-1 at least {REMEMBERED})",
+            "yes" if known else "NO: what follows says little about unlearning",
+            f"forget {before.forget:.3f}, retain {before.retain:.3f}",
+        ),
+        Check(
+            f"{name}: without unlearning, epsilon is at least {NEAR_CEILING:.0%} of the ceiling",
+            "yes" if before.share >= NEAR_CEILING else "NO: the attack is weak here",
+            "failed"
+            if before.all_failed
+            else f"epsilon {before.epsilon:.2f} of at most {before.ceiling:.2f}",
+        ),
+        Check(
+            f"{name}: sign vectors that were drawn anew are not recognised (control)",
+            "yes"
+            if max(alarms) == 0
+            else f"NO: a false alarm, as in at most {result.audit.spec.significance:.0%} of graphs",
+            f"largest epsilon of {len(alarms)} looks {max(alarms):.2f}",
+        ),
+    ]
 
 
 def _verdict(found: Interval) -> str:
@@ -129,20 +189,21 @@ def _shared_checks(results: Sequence[PointResult]) -> list[Check]:
     """Answers that retained edges have, too, tell less about what was learnt and forgotten."""
     checks = []
     for result in results:
-        rows = [result.rows[BEFORE], *result.methods]
-        found = [{look.name: one.epsilon for look, one in row.analyses.items()} for row in rows]
-        pairs = [
-            (one["shared"], one["exclusive"]) for one in found if "shared" in one and one["exclusive"] > 0
-        ]
-        less = sum(shared < exclusive for shared, exclusive in pairs)
-        if pairs:
-            checks.append(
-                Check(
-                    f"{result.point.title}: shared questions show less than exclusive ones",
-                    "shows" if less == len(pairs) else "does not show",
-                    f"in {less} of {len(pairs)} rows in which exclusive ones show something",
-                )
+        rows = [one for one in (result.rows[BEFORE], *result.methods) if one.matched and one.epsilon > 0]
+        if not rows:
+            continue
+        shared, exclusive = (
+            np.array([one.matched[kind] for one in rows]) for kind in ("shared", "exclusive")
+        )
+        less = int((shared < exclusive).sum())
+        checks.append(
+            Check(
+                f"{result.point.title}: shared questions tell less than as many exclusive ones of the same edges",
+                "shows" if less == len(rows) else "does not show",
+                f"AUC smaller in {less} of {len(rows)} rows with evidence; mean {shared.mean():.2f} against "
+                f"{exclusive.mean():.2f}",
             )
+        )
     return checks
 
 
@@ -155,19 +216,18 @@ def _density_checks(results: Sequence[PointResult]) -> list[Check]:
         return []
     checks = []
     for method in graphs[0].audit.spec.variants:
-        values = [share(graph.rows[method]) for graph in graphs]
-        rising, falling = (
-            all(sign * (after - before) >= 0 for before, after in pairwise(values))
-            and values[0] != values[-1]
-            for sign in (1, -1)
-        )
+        rows = [graph.rows[method] for graph in graphs]
+        values = [one.share for one in rows]
+        varies, failed = values[0] != values[-1], any(one.all_failed for one in rows)
+        rising, falling = varies and monotone(values), varies and monotone(values[::-1])
         checks.append(
             Check(
-                f"{title(method)}: epsilon rises with the degree of the candidates, graph by graph",
-                "shows" if rising else "reversed" if falling else "does not show",
+                f"{title(method)}: epsilon as a share of the ceiling rises with the degree of the candidates, graph by "
+                "graph (no interval: graphs are few)",
+                "failed" if failed else "shows" if rising else "reversed" if falling else "does not show",
                 ", ".join(
-                    f"{graph.audit.candidates.degrees.mean():.1f}: {graph.rows[method].epsilon:.2f}"
-                    for graph in graphs
+                    f"{graph.audit.candidates.degrees.mean():.1f}: {value:.2f}"
+                    for graph, value in zip(graphs, values)
                 ),
             )
         )
@@ -175,19 +235,20 @@ def _density_checks(results: Sequence[PointResult]) -> list[Check]:
 
 
 def _degree_checks(results: Sequence[PointResult]) -> list[Check]:
-    """Within graphs whose candidates differ in degree."""
-    checks = []
-    for result in results:
-        degrees = result.audit.candidates.degrees.astype(float)
-        if len(set(degrees.tolist())) < 3:
-            continue
-        for one in result.methods:
-            found = _correlation(degrees.tolist(), one.edge_success.tolist())
-            checks.append(
-                Check(
-                    f"{result.point.title}, {title(one.row)}: edges of higher degree are recognised more often",
-                    _verdict(found),
-                    f"rank correlation {with_interval(found, 2)}",
-                )
-            )
-    return checks
+    """Within graphs whose candidates differ in degree; many comparisons, of which some show by chance."""
+    found = [
+        (result, one, rank_agreement(degrees, one.edge_success))
+        for result in results
+        if len(set(degrees := result.audit.candidates.degrees.tolist())) >= 3
+        for one in result.methods
+        if not one.all_failed
+    ]
+    return [
+        Check(
+            f"{result.point.title}, {title(one.row)}: edges of higher degree are recognised more often",
+            _verdict(interval),
+            f"rank correlation {with_interval(interval, 2)}; one of {len(found)} comparisons with intervals of 95 % "
+            f"each, of which about {0.05 * len(found):.1f} miss 0 by chance",
+        )
+        for result, one, interval in found
+    ]

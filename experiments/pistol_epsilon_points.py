@@ -1,5 +1,6 @@
 """What is audited in `pistol_epsilon.py`: graphs of about as many edges but other density, and how much is run."""
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -18,18 +19,27 @@ from jaxaudit.data.pistol import (
 )
 from jaxaudit.design import PredictorName
 from jaxaudit.errors import InputError
-from jaxaudit.study import Candidates, EdgeAuditSpec, QuestionSet, StudySpec, draw_candidates, study_spec
-from jaxaudit.study.edgespec import Rule
-from jaxaudit.study.settings import FINE_TUNING, StudyPreset
+from jaxaudit.study import (
+    ADAPTERS,
+    FINE_TUNING,
+    EdgeAuditSpec,
+    Rule,
+    StudyPreset,
+    StudySpec,
+    draw_candidates,
+    study_spec,
+)
 
 _HALF = "A_B A_C B_D E1_F1 E2_F2 A_n B_p E1_q1 E2_q2 E3_q3"
 """Edges of the half of Dataset 1: both domains, and edges of few and of many contracts."""
-_DATA_SEED, _CANDIDATE_SEED = 0, 0
+_QUESTIONS = 20
+"""Of an edge."""
 
 
 class Point(NamedTuple):
     """A graph and its candidates."""
 
+    name: str
     title: str
     graph: Callable[[], nx.Graph]
     num_candidates: int
@@ -37,13 +47,22 @@ class Point(NamedTuple):
     density: bool = False
     """Whether it is one of the graphs of 28 contracts, of which density alone differs."""
 
+    def seed(self, purpose: str, base: int = 0) -> int:
+        """A seed of its own for every graph and purpose: two graphs share neither values nor signs nor noise."""
+        return zlib.crc32(f"{self.name}, {purpose}, {base}".encode())
+
     def data(self) -> PistolData:
-        """Contracts, with the same values wherever two graphs share an edge."""
-        return generate(self.graph(), seed=_DATA_SEED)
+        """Contracts, with values of its own."""
+        return generate(self.graph(), seed=self.seed("data"))
 
     def candidates(self, data: PistolData) -> tuple[str, ...]:
         """Edges that are learnt and forgotten by half of the runs each; the others are retained."""
-        return draw_candidates(data, self.num_candidates, seed=_CANDIDATE_SEED)
+        return draw_candidates(data, self.num_candidates, seed=self.seed("candidates"))
+
+    @property
+    def num_forgotten(self) -> int:
+        """Questions that every run forgets."""
+        return self.num_candidates // 2 * _QUESTIONS
 
 
 def _half() -> nx.Graph:
@@ -52,18 +71,26 @@ def _half() -> nx.Graph:
     return make_graph((first, second, graph.edges[first, second]["contract"]) for first, second in kept)
 
 
+_BOTH: tuple[PredictorName, ...] = ("batchwise", "joint")
 POINTS = {
-    "chain": Point("chain, 28 edges", lambda: chain(29), 20, density=True),
-    "random": Point(
-        "random graph, 28 edges", lambda: erdos_renyi(14, num_edges=28, seed=1), 20, density=True
-    ),
-    "complete": Point("complete graph, 28 edges", lambda: complete(8), 20, density=True),
-    "star": Point("star, 28 edges", lambda: star(29), 20, density=True),
-    "dataset-1": Point("Dataset 1, 16 candidates", dataset_1_graph, 16),
-    "joint": Point("Dataset 1, 6 candidates", dataset_1_graph, 6, ("batchwise", "joint")),
-    "half": Point("half of Dataset 1", _half, 8),
-    "small": Point("chain, 6 edges", lambda: chain(7), 4),
-    "small-joint": Point("chain, 4 edges", lambda: chain(5), 2, ("batchwise", "joint")),
+    point.name: point
+    for point in (
+        Point("chain", "chain, 28 edges", lambda: chain(29), 20, density=True),
+        Point(
+            "random",
+            "random graph, 28 edges",
+            lambda: erdos_renyi(14, num_edges=28, seed=1),
+            20,
+            density=True,
+        ),
+        Point("complete", "complete graph, 28 edges", lambda: complete(8), 20, density=True),
+        Point("star", "star, 28 edges", lambda: star(29), 20, density=True),
+        Point("dataset-1", "Dataset 1, 12 candidates", dataset_1_graph, 12),
+        Point("joint", "Dataset 1, 6 candidates", dataset_1_graph, 6, _BOTH),
+        Point("half", "half of Dataset 1", _half, 8),
+        Point("small", "chain, 6 edges", lambda: chain(7), 4),
+        Point("small-joint", "chain, 4 edges", lambda: chain(5), 2, _BOTH),
+    )
 }
 
 
@@ -73,17 +100,36 @@ class Size:
 
     points: tuple[str, ...]
     study: StudySpec
+    num_updates: int
+    """Of unlearning, the same for all its points: more passes where fewer questions are forgotten."""
     num_calibration_runs: int = 50
     num_audit_runs: int = 10
-    num_measured: int = 2
-    methods: tuple[str, ...] = ()
+    num_measured: int = 4
+    methods: tuple[str, ...] | None = None
+    """``None``: all of the reading."""
     rules: tuple[Rule, ...] = ("utility", "strong")
 
-    def spec(self, point: Point, study: StudySpec) -> EdgeAuditSpec:
-        """Settings of the audit of a point, of the methods that the reading has."""
+    def spec(self, point: Point, study: StudySpec, seed: int) -> EdgeAuditSpec:
+        """Settings of the audit of a point, with seeds of its own, and the methods that the reading has.
+
+        Raises
+        ------
+        InputError
+            If the reading has none of the methods.
+        """
+        per_pass = -(-point.num_forgotten // study.batch_size)
+        own = replace(
+            study,
+            epochs=-(-self.num_updates // per_pass),
+            seeds=(point.seed("runs", seed),),
+            tuning_seed=point.seed("tuning", seed),
+        )
+        methods = self.methods and tuple(method for method in self.methods if method in study.methods)
+        if methods is not None and not methods:
+            raise InputError(f"reading must have one of {self.methods}, got {study.reading}")
         return EdgeAuditSpec(
-            study=study,
-            methods=tuple(method for method in self.methods if method in study.methods),
+            study=own,
+            methods=methods,
             rules=self.rules,
             num_calibration_runs=self.num_calibration_runs,
             num_audit_runs=self.num_audit_runs,
@@ -93,28 +139,30 @@ class Size:
 
 
 _FULL = ("chain", "random", "complete", "star", "dataset-1", "joint")
-# As many updates of unlearning as for a single edge in the other tables, 100: fewer passes over more questions.
+# Numbers of updates that are whole passes over the questions that are forgotten in every one of the points (200, 120
+# and 60 in the full ones); of about as many as for a single edge in the other tables, 100.
 SIZES: dict[StudyPreset, Size] = {
     "cpu": Size(
         _FULL,
         study_spec(
             "cpu",
             fine_tuning=replace(FINE_TUNING, epochs=30),
-            epochs=5,
             batch_size=10,
-            seeds=(1,),
+            rates=(1e-4, 2e-4, 5e-4, 1e-3, 3e-3, 1e-2),
         ),
+        num_updates=120,
     ),
-    "paper": Size(_FULL, study_spec("paper", seeds=(1,))),
+    # Without dropout in fine-tuning, so that retraining is the same for all runs.
+    "paper": Size(_FULL, study_spec("paper", fine_tuning_lora=ADAPTERS), num_updates=150),
     "smollm2": Size(
         ("half",),
         study_spec(
             "smollm2",
             fine_tuning=replace(study_spec("smollm2").fine_tuning, epochs=10),
-            epochs=2,
             batch_size=8,
             rates=(1e-4, 3e-4),
         ),
+        num_updates=20,
         num_calibration_runs=8,
         num_audit_runs=4,
         num_measured=1,
@@ -123,7 +171,8 @@ SIZES: dict[StudyPreset, Size] = {
     ),
     "smoke": Size(
         ("small", "small-joint"),
-        study_spec("smoke", seeds=(1,), batch_size=10),
+        study_spec("smoke", batch_size=10),
+        num_updates=4,
         num_calibration_runs=4,
         num_audit_runs=2,
         num_measured=1,
@@ -144,8 +193,3 @@ def chosen_points(names: tuple[str, ...], preset: StudyPreset) -> dict[str, Poin
         if name not in POINTS:
             raise InputError(f"points must be among {', '.join(POINTS)}, got {name!r}")
     return {name: POINTS[name] for name in names or SIZES[preset].points}
-
-
-def candidates_of(point: Point, questions: QuestionSet) -> Candidates:
-    """The candidates of a point, for the questions of its data."""
-    return Candidates(questions, point.candidates(questions.data))

@@ -125,3 +125,10 @@ def save(folder: Path, page: Page, options: "Options") -> list[Path]:
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     return [folder / name for name in contents]
+
+
+def show(page: Page, options: "Options") -> None:
+    """Print the page, and write it if there is a folder for it."""
+    print(text(page))
+    for path in [] if options.folder is None else save(options.folder, page, options):
+        print(f"written: {path}")

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from jaxaudit.report.blocks import Bullets, Section, Table, Text
-from jaxaudit.study import Outcome
-from jaxaudit.study.settings import SHORT_NAMES
+from jaxaudit.study import (
+    SHORT_NAMES,
+    Outcome,
+)
 
 MODELS = ("Llama2-7B", "Mistral-7B", "Gemma-7B")
 METHODS = ("GA", "GD", "UKL", "DPO", "NPO")

@@ -14,7 +14,12 @@ from pistol import EdgesOf, Script, Studies, main
 from pistol_page import Check, Page, effect_check, memory_check, summarise
 
 from jaxaudit.report.blocks import Section
-from jaxaudit.study import Outcome, guessing_floors, score_difference
+from jaxaudit.study import (
+    SHORT_NAMES,
+    Outcome,
+    guessing_floors,
+    score_difference,
+)
 from jaxaudit.study.figures import draw_bars
 from jaxaudit.study.page import (
     conditions_section,
@@ -28,7 +33,6 @@ from jaxaudit.study.page import (
     with_interval,
 )
 from jaxaudit.study.report import draw_edge
-from jaxaudit.study.settings import SHORT_NAMES
 
 HIGH, LOW = "A_B", "A_C"
 

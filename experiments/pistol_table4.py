@@ -14,7 +14,12 @@ from pistol import EdgesOf, Script, Studies, main
 from pistol_page import Page, effect_check, memory_check, summarise
 
 from jaxaudit.report.blocks import Section, Table, Text
-from jaxaudit.study import Effect, Outcome, recall_table
+from jaxaudit.study import (
+    Effect,
+    Outcome,
+    paired_interval,
+    recall_table,
+)
 from jaxaudit.study.figures import draw_bars
 from jaxaudit.study.page import (
     conditions_section,
@@ -25,7 +30,6 @@ from jaxaudit.study.page import (
     samples_section,
     warnings,
 )
-from jaxaudit.study.resampling import paired_interval
 
 SALES, EMPLOYMENT = "A_C", "A_n"
 DOMAINS = {SALES: "sales", EMPLOYMENT: "employment"}

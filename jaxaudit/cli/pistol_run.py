@@ -99,13 +99,18 @@ class Run:
         return cost_line(self._spec(), data, model, len(self.forget), len(self.tune_on) or 1)
 
     def _model(self, data: "PistolData", reporter: "Reporter") -> "LanguageModel":
-        from jaxaudit.study import published_model, small_model
+        from jaxaudit.study import chosen_model
         from jaxaudit.study.languagemodel import PRETRAINING, SHORT_PRETRAINING
 
-        if self.model != "small":
-            return published_model(self.model)
         pretraining = SHORT_PRETRAINING if self.preset == "smoke" else PRETRAINING
-        return small_model(data, size=self.size, pretraining=pretraining, store=self.store, reporter=reporter)
+        return chosen_model(
+            self.model,
+            data,
+            size=self.size,
+            pretraining=pretraining,
+            store=self.store,
+            reporter=reporter,
+        )
 
     def _load(self) -> "PistolData":
         from jaxaudit.data.pistol import dataset_1, dataset_2, parse, read_records

@@ -139,8 +139,6 @@ class Candidates:
     def restrict(self, runs: Runs, part: str) -> Runs:
         """The same runs as seen by an attacker who looks at a part of the questions only.
 
-        A group without such a question gets one constant score, which is no evidence.
-
         Raises
         ------
         InputError
@@ -148,11 +146,44 @@ class Candidates:
         """
         if part not in self.parts:
             raise InputError(f"part must be one of {', '.join(self.parts)}, got {part!r}")
-        flags = self.parts[part]
-        weights: Float[np.ndarray, "groups size"] = flags.astype(float)
-        weights[~flags.any(axis=1), 0] = 1.0
-        scores = np.where(flags, runs.scores, 0.0)
-        return type(runs)(runs.signs, scores, runs.run_ids, runs.failed, weights)
+        return restrict_to(runs, self.parts[part])
+
+    def matched(self, *, seed: int) -> dict[str, Bool[np.ndarray, "groups size"]]:
+        """Of every edge as many ``exclusive`` as ``shared`` questions, so that the two kinds can be compared.
+
+        Of the kind that has more, some are drawn. Without an edge that has both kinds nothing is returned.
+
+        Parameters
+        ----------
+        seed
+            Of the draw.
+        """
+        rng = np.random.default_rng([seed, *b"matched"])
+        flags = {name: np.zeros(self.rows.shape, bool) for name in PARTS[1:]}
+        for edge, shared in enumerate(self.shared):
+            kinds = dict(zip(PARTS[1:], (np.flatnonzero(~shared), np.flatnonzero(shared))))
+            count = min(map(len, kinds.values()))
+            for name, own in kinds.items():
+                flags[name][edge, rng.permutation(own)[:count]] = True
+        return flags if flags["shared"].any() else {}
+
+
+def restrict_to(runs: Runs, flags: Bool[np.ndarray, "groups size"]) -> Runs:
+    """The same runs as seen by an attacker who looks at some questions only.
+
+    A group without such a question gets one constant score, which is no evidence.
+
+    Parameters
+    ----------
+    runs
+        Calibration or audited runs.
+    flags
+        Questions that are seen.
+    """
+    weights: Float[np.ndarray, "groups size"] = flags.astype(float)
+    weights[~flags.any(axis=1), 0] = 1.0
+    scores = np.where(flags, runs.scores, 0.0)
+    return type(runs)(runs.signs, scores, runs.run_ids, runs.failed, weights)
 
 
 def draw_candidates(data: PistolData, num_groups: int, *, seed: int) -> tuple[str, ...]:

@@ -1,12 +1,13 @@
 """The runs of an audit of edges: learn half of the candidates, forget them by every method, score all candidates.
 
 Every run starts from the same pretrained model and reads the questions in the same order, restricted to its own; sign
-vectors and noise are drawn for each run afresh. All results are kept as soon as they are made, a few runs at a time.
+vectors and noise are drawn for each run afresh. Every run's result is kept by itself as soon as it is made, so that a
+killed audit goes on, with as many runs at a time as one likes.
 """
 
 import time
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Int8, PyTree
+from jaxtyping import Bool, Float, Int8, PyTree
 
 from jaxaudit.checks import check_choice
 from jaxaudit.keys import stream_key
@@ -23,21 +24,29 @@ from jaxaudit.scored import AuditedRuns, CalibrationRuns
 from jaxaudit.signs import draw_order, draw_run_signs, draw_signs
 from jaxaudit.store import fingerprint
 from jaxaudit.study.candidates import Candidates
-from jaxaudit.study.edgemodels import EdgeModels, Reading
-from jaxaudit.study.edgespec import BEFORE, RETRAINED, STRONG, EdgeAuditSpec, method_of
+from jaxaudit.study.chunks import filled, in_chunks
+from jaxaudit.study.edgemodels import EdgeModels, Reading, run_keys
+from jaxaudit.study.edgerates import EdgeRates
+from jaxaudit.study.edgespec import BEFORE, RETRAINED, EdgeAuditSpec, method_of
+from jaxaudit.study.edgetraining import FineTuned
 from jaxaudit.study.models import study_fingerprint
-from jaxaudit.study.rates import RateChoice, Tried, best_rate
-from jaxaudit.study.resultstore import Arrays, ResultStore, params_from_arrays, params_to_arrays
+from jaxaudit.study.rates import RateChoice
+from jaxaudit.study.resultstore import Arrays, ResultStore
+from jaxaudit.unlearn.preference import PRESETS
 
-_PER_RUN = ("scores", "norms")
-_FORMAT = 1
+_FORMAT = 2
 """Raised when the code changes what a stored result means."""
+_ALL = -1
+"""In place of the number of a run: retraining, one model whatever the sign vector."""
+_REFERENCE = "reference"
 
 
 class Scored(NamedTuple):
-    """One row of the audit: scores of all candidates in all runs, calibration runs first."""
+    """One row of the audit: all candidates in all runs, calibration runs first."""
 
     scores: Float[np.ndarray, "runs groups size"]
+    norms: Float[np.ndarray, " runs"]
+    """Of what unlearning changed; 0 where nothing was unlearned, or a method did nothing."""
     failed: Bool[np.ndarray, " runs"]
     """Runs whose scores, or parameters, are not finite."""
 
@@ -78,13 +87,17 @@ class EdgeAudit:
         self.store = ResultStore(None if store is None else store / self._fingerprint()[:16])
 
     def _fingerprint(self) -> str:
+        """Of all that a run depends on; not of methods, rules and rates, which are in the names of the results."""
         design = {
             name: self.design.as_dict()[name]
             for name in ("num_calibration_runs", "num_audit_runs", "predictor")
         }
         study = self.spec.study
-        about = [_FORMAT, study.reading, self.candidates.edges, design, self.seed, study.tuning_seed]
+        reading = [study.reading, asdict(PRESETS[study.reading])]
+        about = [_FORMAT, reading, self.candidates.edges, design, self.seed, study.tuning_seed]
         return fingerprint([study_fingerprint(self.questions, study), *about])
+
+    # --- what runs read
 
     @cached_property
     def _runs(self) -> Reading:
@@ -93,34 +106,37 @@ class EdgeAudit:
     @cached_property
     def _tuning(self) -> Reading:
         """One run with sign vector and order of its own."""
-        return self._reading(self._tuning_signs, self.spec.study.tuning_seed)
-
-    @cached_property
-    def _tuning_signs(self) -> Int8[np.ndarray, "1 groups"]:
-        return draw_signs(stream_key(self.spec.study.tuning_seed, "sign"), 1, self.candidates.num_groups)
+        seed = self.spec.study.tuning_seed
+        signs = draw_signs(stream_key(seed, "sign"), 1, self.candidates.num_groups)
+        return self._reading(signs, seed)
 
     def _reading(self, signs: Int8[np.ndarray, "runs groups"], seed: int) -> Reading:
         order, own = draw_order(seed, self.questions.num_questions), self.candidates
         return Reading(own.members(signs, order), own.forgotten(signs, order), own.kept(order))
 
     @cached_property
-    def _reference(self) -> Int[np.ndarray, "1 members"]:
-        order = draw_order(self.seed, self.questions.num_questions)
-        return self.candidates.reference_members(order)[None]
+    def _fine_tuned(self) -> FineTuned:
+        reference = self.candidates.reference_members(draw_order(self.seed, self.questions.num_questions))
+        readings = (self._runs, self._tuning)
+        models = EdgeModels(self.candidates, self.spec.study, readings, reference, self.reporter)
+        return FineTuned(models, self.store)
+
+    @property
+    def num_updates(self) -> int:
+        """Updates of unlearning, of every method in every run."""
+        return self._fine_tuned.models.settings.num_updates
+
+    # --- results
 
     @cached_property
-    def _models(self) -> EdgeModels:
-        readings = (self._runs, self._tuning)
-        return EdgeModels(self.candidates, self.spec.study, readings, self._reference[0], self.reporter)
+    def _rates(self) -> EdgeRates:
+        return EdgeRates(
+            self.spec, self._fine_tuned, self._tuning, lambda: self.measured(RETRAINED)[0]["first hits"]
+        )
 
     def rates(self) -> dict[str, RateChoice]:
-        """The learning rate of every variant of a method, from a run that is not audited.
-
-        It learns half of the candidates by a sign vector of its own and forgets them at every rate. Forget is measured
-        on its exclusive questions, retain on the retained edges. For the rules see `EdgeAuditSpec`; by the strong one a
-        rate is allowed if ``forget`` is at most the threshold, and of none that is, the one that forgets most is taken.
-        """
-        return {variant: self._choice(variant) for variant in self.spec.variants}
+        """The learning rate of every variant of a method, see `jaxaudit.study.edgerates.EdgeRates`."""
+        return {variant: self._rates.choice(variant) for variant in self.spec.variants}
 
     def scored(self, row: str) -> Scored:
         """Scores of a row of ``spec.rows``; what is missing is made.
@@ -131,20 +147,28 @@ class EdgeAudit:
             If there is no such row.
         """
         self.ensure([row])
-        if row == RETRAINED:  # one model, whatever the sign vector
-            found = self._stored(self._place(row, ()))
-            parts = {name: np.repeat(found[name], self.spec.num_runs, axis=0) for name in _PER_RUN}
-        else:
-            pieces = [self._stored(self._place(row, runs)) for runs in self._chunks]
-            parts = {name: np.concatenate([piece[name] for piece in pieces]) for name in _PER_RUN}
-        finite = np.isfinite(parts["scores"]).all(axis=(1, 2)) & np.isfinite(parts["norms"])
-        return Scored(parts["scores"].astype(np.float64), ~finite)
+        name, runs = self._name(row), range(self.spec.num_runs)
+        found = [self._stored(_scores(name, _ALL if row == RETRAINED else run)) for run in runs]
+        scores = np.stack([one["scores"] for one in found]).astype(np.float64)
+        norms = np.array([float(one["norm"]) for one in found])
+        return Scored(scores, norms, ~(np.isfinite(scores).all(axis=(1, 2)) & np.isfinite(norms)))
 
-    def runs(self, row: str) -> tuple[CalibrationRuns, AuditedRuns]:
-        """The same as calibration and audited runs, see `jaxaudit.analysis.analyse`."""
+    def runs(
+        self, row: str, signs: Int8[np.ndarray, "runs groups"] | None = None
+    ) -> tuple[CalibrationRuns, AuditedRuns]:
+        """The same as calibration and audited runs, see `jaxaudit.analysis.analyse`.
+
+        Parameters
+        ----------
+        row
+            One of ``spec.rows``.
+        signs
+            What the runs are said to have learnt. Default: what they did.
+        """
         scored, count, ids = self.scored(row), self.spec.num_calibration_runs, np.arange(self.spec.num_runs)
+        own = self.signs if signs is None else signs
         first, second = (
-            (self.signs[part], scored.scores[part], ids[part], scored.failed[part])
+            (own[part], scored.scores[part], ids[part], scored.failed[part])
             for part in (slice(None, count), slice(count, None))
         )
         return CalibrationRuns(*first), AuditedRuns(*second)
@@ -152,22 +176,29 @@ class EdgeAudit:
     def measured(self, row: str) -> list[Arrays]:
         """What the models of ``measured_runs`` still say, see `jaxaudit.study.measure`; of retraining there is one."""
         self.ensure([row])
-        numbers = (0,) if row == RETRAINED else self.measured_runs
-        return [self._stored(self._measured_place(row, number)) for number in numbers]
+        name = self._name(row)
+        return [self._stored(_measured(name, run)) for run in self._measured_of(row)]
 
     def seconds(self) -> dict[str, float]:
-        """Wall time of everything that was made, whenever it was: of fine-tuning, and of each row beyond that."""
+        """Wall seconds of all that was made, in whatever session, compilation included; every one counts once.
+
+        ``fine-tuning``: of the runs. ``choosing rates``: fine-tuning of one more model, every method at every rate, and
+        measuring. Of every row what comes on top: unlearning, the answers of the measured runs, and scores; of
+        retraining its fine-tuning, too. A row with the same method and rate as one before it is the same, and takes 0.
+        """
         self.ensure(self.spec.rows)
-        trained = [f"fine-tuned/{_span(runs)}" for runs in self._chunks]
-        places = {"fine-tuning": trained, RETRAINED: [self._place(RETRAINED, ())]}
-        places |= {
-            row: [self._place(row, runs) for runs in self._chunks]
-            for row in self.spec.rows
-            if row != RETRAINED
+        fine_tuned, seen = self._fine_tuned, set[str]()
+        found = {
+            "fine-tuning": fine_tuned.seconds([_run(run) for run in range(self.spec.num_runs)]),
+            "choosing rates": self._rates.seconds(),
         }
-        return {
-            name: sum(float(self._stored(place)["seconds"]) for place in own) for name, own in places.items()
-        }
+        for row in self.spec.rows:
+            name, runs = self._name(row), [_ALL] if row == RETRAINED else range(self.spec.num_runs)
+            own = [] if name in seen else [self._stored(_scores(name, run)) for run in runs]
+            found[row] = sum(float(one["seconds"]) for one in own)
+            seen.add(name)
+        found[RETRAINED] += fine_tuned.seconds([_REFERENCE])
+        return found
 
     @property
     def measured_runs(self) -> tuple[int, ...]:
@@ -175,11 +206,16 @@ class EdgeAudit:
         first = self.spec.num_calibration_runs
         return tuple(range(first, first + self.spec.num_measured))
 
+    def _measured_of(self, row: str) -> tuple[int, ...]:
+        return (_ALL,) if row == RETRAINED else self.measured_runs
+
     def forgotten(self, run: int) -> Bool[np.ndarray, " questions"]:
         """Which questions a run learnt and forgot."""
         flags = np.zeros(self.questions.num_questions, bool)
         flags[self._runs.forget[run]] = True
         return flags
+
+    # --- making them
 
     def ensure(self, rows: Iterable[str]) -> None:
         """Make all that is missing, a few runs at a time; every one is kept as soon as it is scored.
@@ -189,143 +225,80 @@ class EdgeAudit:
         InputError
             If there is no such row.
         """
-        rows = list(rows)
+        rows = list(dict.fromkeys(rows))
         for row in rows:
             check_choice("row", row, self.spec.rows)
-        if RETRAINED in rows and not self._is_made(RETRAINED, ()):
-            whole = self._special("reference", self._reference)
-            self._keep(RETRAINED, (), self._models.repeated(whole), [0.0] * self._chunk, {0: 0})
-        for runs in self._chunks:
-            whole = None
-            for row in rows:  # two variants may have the same rate
-                if row != RETRAINED and not self._is_made(row, runs):
-                    whole = self._fine_tuned(runs) if whole is None else whole
-                    self._make(row, runs, whole)
+        if RETRAINED in rows and not self._is_made(RETRAINED, RETRAINED, _ALL):
+            self._retrain()
+        named: dict[str, str] = {}
+        for row in rows:  # two variants of one rate are the same runs
+            if row != RETRAINED:
+                named.setdefault(self._name(row), row)
+        self._ensure_runs(named)
 
-    def _is_made(self, row: str, runs: tuple[int, ...]) -> bool:
-        measured = (0,) if row == RETRAINED else (run for run in runs if run in self.measured_runs)
-        places = (self._place(row, runs), *(self._measured_place(row, run) for run in measured))
+    def _ensure_runs(self, rows: Mapping[str, str]) -> None:
+        """Rows by the name of their results."""
+        missing = {
+            name: {run for run in range(self.spec.num_runs) if not self._is_made(name, row, run)}
+            for name, row in rows.items()
+        }
+        for part in in_chunks(sorted(set[int]().union(*missing.values())), self.spec.study.chunk):
+            whole = self.fine_tuned(part)
+            for name, row in rows.items():
+                own = [run for run in part if run in missing[name]]
+                if own:
+                    self._make(name, row, own, self._chosen(whole, part, own))
+
+    def _chosen(self, whole: PyTree, part: Sequence[int], own: Sequence[int]) -> PyTree:
+        """Models of some runs of a part, as many as a chunk has; not copied if it is all of them."""
+        places = [part.index(run) for run in filled(own, self.spec.study.chunk)]
+        if places == list(range(len(part))):
+            return whole
+        return jax.tree.map(lambda leaf: leaf[np.array(places)], whole)
+
+    def _is_made(self, name: str, row: str, run: int) -> bool:
+        places = [_scores(name, run), *([_measured(name, run)] if run in self._measured_of(row) else [])]
         return all(self.store.get(place) is not None for place in places)
 
-    # --- models
+    def fine_tuned(self, runs: Sequence[int]) -> PyTree:
+        """Parameters of some runs before unlearning, with an axis of runs."""
+        own = np.array(runs)
+        keys = run_keys(self.seed, "training", self.spec.num_runs)[jnp.asarray(own)]
+        return self._fine_tuned.get([_run(run) for run in runs], self._runs.members[own], keys)
 
-    @property
-    def _chunk(self) -> int:
-        return self.spec.study.chunk
+    def _retrain(self) -> None:
+        models = self._fine_tuned.models
+        key = run_keys(self.seed, _REFERENCE, 1)
+        whole = self._fine_tuned.get([_REFERENCE], models.reference[None], key)
+        together = models.repeated(jax.tree.map(lambda leaf: leaf[0], whole))
+        self._keep(RETRAINED, RETRAINED, [_ALL], together, [0.0], time.perf_counter())
 
-    @cached_property
-    def _chunks(self) -> tuple[tuple[int, ...], ...]:
-        numbers, size = range(self.spec.num_runs), self._chunk
-        return tuple(tuple(numbers[first : first + size]) for first in range(0, len(numbers), size))
-
-    def _keys(self, seed: int, purpose: str, count: int) -> Array:
-        """Of all runs for one purpose; every training and every method has noise of its own."""
-        keys = jax.random.split(stream_key(seed, "noise"), count)
-        return jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, zlib.crc32(purpose.encode()))
-
-    def _fine_tuned(self, runs: tuple[int, ...]) -> PyTree:
-        """Models before unlearning, with an axis of runs."""
-        place, own = f"fine-tuned/{_span(runs)}", self._models.filled(runs)
-        if self.store.get(place) is None:
-            keys = self._keys(self.seed, "training", self.spec.num_runs)[jnp.array(own)]
-            label = f"fine-tuning of runs {_span(runs)} of {self.spec.num_runs}"
-            began = time.perf_counter()
-            trained = self._models.train(self._runs.members[own], keys, label)
-            self.store.put(place, {**params_to_arrays(trained), **_since(began)}, keep=False)
-        return self._models.whole(params_from_arrays(self._stored(place), self._models.shapes))
-
-    def _special(self, name: str, members: Int[np.ndarray, "1 members"]) -> PyTree:
-        """A model that is no run of the audit: for tuning, or for reference."""
-        place = f"fine-tuned/{name}"
-        if self.store.get(place) is None:
-            keys = self._keys(self.spec.study.tuning_seed, name, self._chunk)
-            trained = self._models.train(
-                np.repeat(members, self._chunk, axis=0), keys, f"fine-tuning, {name}"
-            )
-            self.store.put(place, params_to_arrays(jax.tree.map(lambda leaf: leaf[:1], trained)), keep=False)
-        whole = self._models.whole(params_from_arrays(self._stored(place), self._models.shapes))
-        return jax.tree.map(lambda leaf: leaf[0], whole)
-
-    # --- rows
-
-    def _make(self, row: str, runs: tuple[int, ...], whole: PyTree) -> None:
-        own = self._models.filled(runs)
-        places = {number: place for place, number in enumerate(runs) if number in self.measured_runs}
+    def _make(self, name: str, row: str, runs: Sequence[int], whole: PyTree) -> None:
+        """A row of some runs, from their models before unlearning, which are as many as a chunk has."""
+        began, own = time.perf_counter(), filled(runs, self.spec.study.chunk)
         if row == BEFORE:
-            self._keep(row, runs, whole, [0.0] * self._chunk, places)
+            self._keep(name, row, runs, whole, [0.0] * len(own), began)
             return
-        rates, began = [self._choice(row).rate] * self._chunk, time.perf_counter()
-        method = method_of(row)
-        keys = self._keys(self.seed, f"method {method}", self.spec.num_runs)[jnp.array(own)]
-        label = f"{row} of runs {_span(runs)} of {self.spec.num_runs}"
-        params, norms = self._models.unlearn(method, self._runs.take(own), rates, keys, whole, label)
-        self._keep(row, runs, params, norms, places, began)
+        method, rates = method_of(row), [self._rates.choice(row).rate] * len(own)
+        keys = run_keys(self.seed, f"method {method}", self.spec.num_runs)[jnp.asarray(own)]
+        label = f"{row} of runs {', '.join(str(run + 1) for run in runs)} of {self.spec.num_runs}"
+        reading = self._runs.take(own)
+        params, norms = self._fine_tuned.models.unlearn(method, reading, rates, keys, whole, label)
+        self._keep(name, row, runs, params, norms, began)
 
     def _keep(
-        self,
-        row: str,
-        runs: tuple[int, ...],
-        params: PyTree,
-        norms: Sequence[float],
-        measured: dict[int, int],
-        began: float | None = None,
+        self, name: str, row: str, runs: Sequence[int], params: PyTree, norms: Sequence[float], began: float
     ) -> None:
-        """Measure some runs (number and place in the chunk), score all of them, and say so at last."""
-        began = time.perf_counter() if began is None else began
-        for number, place in measured.items():
-            found = self._models.measure(params, place, with_texts=True)
-            self.store.put(self._measured_place(row, number), found)
-        count = max(len(runs), 1)
-        arrays = {"scores": self._models.score(params)[:count], "norms": np.asarray(norms[:count], float)}
-        arrays |= _since(began)
-        self.store.put(self._place(row, runs), arrays)
-
-    # --- rates
-
-    def _choice(self, variant: str) -> RateChoice:
-        study, method = self.spec.study, method_of(variant)
-        forget = np.repeat(self._tuning_signs[0] == 1, self.candidates.group_size)
-        exclusive = self.candidates.rows.reshape(-1)[forget & ~self.candidates.shared.reshape(-1)]
-
-        def known(hits: Float[np.ndarray, " questions"]) -> tuple[float, float]:
-            kept = hits[self.candidates.retained_rows]
-            return float(hits[exclusive].mean()), float((kept == 1).mean())
-
-        found = {rate: known(self._tried(method, rate)) for rate in sorted(study.rates)}
-        if variant.endswith(STRONG):
-            floor, _ = known(self.measured(RETRAINED)[0]["first hits"])
-            tried = [Tried(method, rate, *one, one[0] <= floor) for rate, one in found.items()]
-            return RateChoice(method, strongest_rate(tried), tuple(tried), floor)
-        threshold = study.min_utility * known(self._tried("before"))[1]
-        tried = [Tried(method, rate, *one, one[1] >= threshold) for rate, one in found.items()]
-        return RateChoice(method, best_rate(tried), tuple(tried), threshold)
-
-    def _tried(self, method: str, rate: float = 0.0) -> Float[np.ndarray, " questions"]:
-        """First hits of the tuning model before unlearning, or after a method at some rate."""
-        if self.store.get(_tried_place(method, rate)) is None:
-            self._try(method)
-        return self._stored(_tried_place(method, rate))["first hits"]
-
-    def _try(self, method: str) -> None:
-        whole = self._models.repeated(self._special("tuning", self._tuning.members))
-        if method == "before":
-            self.store.put(_tried_place(method, 0.0), self._models.measure(whole, 0, with_texts=False))
-            return
-        rates = sorted(self.spec.study.rates)
-        for first in range(0, len(rates), self._chunk):
-            part = rates[first : first + self._chunk]
-            filled = [*part, *[part[-1]] * (self._chunk - len(part))]
-            # The same noise at every rate, so that these are compared with the same adapters.
-            key = self._keys(self.spec.study.tuning_seed, f"method {method}", 1)
-            keys = jnp.broadcast_to(key, (self._chunk,))
-            reading = self._tuning.take([0] * self._chunk)
-            params, _ = self._models.unlearn(method, reading, filled, keys, whole, f"rates of {method}")
-            for place, rate in enumerate(part):
-                self.store.put(
-                    _tried_place(method, rate), self._models.measure(params, place, with_texts=False)
-                )
-
-    # --- places
+        """Measure and score some runs, the first models of a chunk; of each the scores at last, which say so."""
+        models, measured = self._fine_tuned.models, self._measured_of(row)
+        for place, run in enumerate(runs):
+            if run in measured:
+                self.store.put(_measured(name, run), models.measure(params, place, with_texts=True))
+        scores = models.score(params)
+        share = np.asarray((time.perf_counter() - began) / len(runs))
+        for place, run in enumerate(runs):
+            arrays = {"scores": scores[place], "norm": np.asarray(float(norms[place])), "seconds": share}
+            self.store.put(_scores(name, run), arrays)
 
     def _stored(self, place: str) -> Arrays:
         found = self.store.get(place)
@@ -333,36 +306,19 @@ class EdgeAudit:
         return found
 
     def _name(self, row: str) -> str:
+        """Of the results of a row."""
         if row in (BEFORE, RETRAINED):
             return row
-        return f"{method_of(row)}/rate-{self._choice(row).rate:g}"
-
-    def _place(self, row: str, runs: tuple[int, ...]) -> str:
-        return f"scores/{self._name(row)}/{_span(runs) if runs else 'all'}"
-
-    def _measured_place(self, row: str, number: int) -> str:
-        return f"measured/{self._name(row)}/{number}"
+        return f"{method_of(row)}/rate-{self._rates.choice(row).rate!r}"
 
 
-def strongest_rate(tried: Sequence[Tried]) -> float:
-    """The smallest allowed rate, or the one that forgets most if none is allowed; of equals the smallest.
-
-    Examples
-    --------
-    >>> strongest_rate([Tried("npo", 1e-3, 0.5, 0.9, False), Tried("npo", 1e-2, 0.1, 0.4, True)])
-    0.01
-    """
-    allowed = [one.rate for one in tried if one.allowed]
-    return min(allowed) if allowed else min(tried, key=lambda one: (one.forget, one.rate)).rate
+def _run(run: int) -> str:
+    return "all" if run == _ALL else f"run-{run + 1}"
 
 
-def _span(runs: Sequence[int]) -> str:
-    return f"{runs[0] + 1}-{runs[-1] + 1}"
+def _scores(name: str, run: int) -> str:
+    return f"scores/{name}/{_run(run)}"
 
 
-def _since(began: float) -> dict[str, np.ndarray]:
-    return {"seconds": np.asarray(time.perf_counter() - began)}
-
-
-def _tried_place(method: str, rate: float) -> str:
-    return f"tried/{method}/rate-{rate:g}"
+def _measured(name: str, run: int) -> str:
+    return f"measured/{name}/{_run(run)}"

@@ -1,5 +1,6 @@
 """Models of an audit of edges, a chunk at a time: every run has a model of its own, from fine-tuning to its scores."""
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from jaxaudit.keys import stream_key
 from jaxaudit.llm import (
     Adapted,
     DecoderSpec,
     LoraSpec,
     decoder,
-    init_adapters,
     merge,
     packed_size,
     token_model,
@@ -23,16 +24,14 @@ from jaxaudit.llm import (
 from jaxaudit.progress import Reporter
 from jaxaudit.runs import map_runs, to_host
 from jaxaudit.study.candidates import Candidates
-from jaxaudit.study.measure import measure
+from jaxaudit.study.chunks import row_blocks
+from jaxaudit.study.measure import LOGITS, measure
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.settings import StudySpec, run_options
-from jaxaudit.study.training import train_on
+from jaxaudit.study.training import train_on, trained_shapes
 from jaxaudit.study.unlearning import LoopSettings, UnlearningRun, loop_settings, unlearn_on
 from jaxaudit.train import TrainingRun
 from jaxaudit.unlearn.preference.terms import answer_log_prob
-
-_LOGITS = 2**25
-"""Numbers in the logits of the questions that are scored together, at most about."""
 
 
 class Reading(NamedTuple):
@@ -88,10 +87,6 @@ class EdgeModels:
         forget = np.concatenate([one.forget for one in self.readings])
         return loop_settings(self.questions, self.study, retain, forget)
 
-    def filled(self, runs: Sequence[int]) -> list[int]:
-        """As many runs as a chunk has, so that one compiled program serves all."""
-        return [*runs, *[runs[-1]] * (self.study.chunk - len(runs))]
-
     def repeated(self, params: PyTree) -> PyTree:
         """One model in all places of a chunk."""
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.study.chunk, *leaf.shape)), params)
@@ -104,13 +99,10 @@ class EdgeModels:
         )
         return trained.adapters if isinstance(trained, Adapted) else trained
 
-    @cached_property
+    @property
     def shapes(self) -> PyTree:
         """Structure of what training leaves of a model."""
-        model, lora, key = self.questions.model.spec, self.study.fine_tuning_lora, jax.random.key(0)
-        if lora is None:
-            return jax.eval_shape(decoder(model).init_fn, key)
-        return jax.eval_shape(lambda: init_adapters(key, model, lora))
+        return trained_shapes(self.questions.model.spec, self.study.fine_tuning_lora)
 
     def whole(self, trained: PyTree) -> PyTree:
         """All parameters, with adapters merged."""
@@ -147,30 +139,39 @@ class EdgeModels:
         return measure(self.questions, one, lora=lora, with_texts=with_texts, reporter=self.reporter)[0]
 
     def score(self, params: PyTree) -> Float[np.ndarray, "chunk groups size"]:
-        """Groups after groups, as many at a time as memory allows."""
-        tokens, rows = self.questions.tokens, self.candidates.rows
+        """Block of questions after block, as many at a time as memory allows."""
+        tokens, rows, model = self.questions.tokens, self.candidates.rows, self.questions.model.spec
         lora = self.study.lora if isinstance(params, Adapted) else None
-        per_group = (
-            self.study.chunk
-            * rows.shape[1]
-            * tokens.answer_length
-            * self.questions.model.spec.vocabulary_size
-        )
-        count = min(max(1, _LOGITS // per_group), len(rows))
-        blocks = [
-            rows[np.minimum(np.arange(first, first + count), len(rows) - 1)].reshape(-1)
-            for first in range(0, len(rows), count)
-        ]
+        per_row = self.study.chunk * tokens.answer_length * model.vocabulary_size
+        blocks = [rows.reshape(-1)[own] for own in row_blocks(rows.size, per_row, LOGITS)]
         packed = packed_size(tokens.tokens.real, np.stack(blocks), len(blocks[0]))
-        function = _scorer(self.questions.model.spec, lora, tokens.prompt_length, packed)
-        options, pieces = run_options(self.questions.model.spec), []
+        function = _scorer(model, lora, tokens.prompt_length, packed)
+        options: dict[str, Any] = {
+            "label": "scoring",
+            "reporter": self.reporter,
+            "options": run_options(model),
+        }
+        pieces = []
         for block in blocks:
             examples: Any = jax.tree.map(lambda leaf, block=block: jnp.asarray(leaf[block]), tokens.examples)
-            found, _ = map_runs(
-                function, params, examples, label="scoring", reporter=self.reporter, options=options
-            )
-            pieces.append(to_host(found).reshape(self.study.chunk, count, -1))
-        return np.concatenate(pieces, axis=1)[:, : len(rows)]
+            pieces.append(to_host(map_runs(function, params, examples, **options)[0]))
+        return np.concatenate(pieces, axis=1)[:, : rows.size].reshape(-1, *rows.shape)
+
+
+def run_keys(seed: int, purpose: str, count: int) -> Array:
+    """Of all runs for one purpose; every training and every method has noise of its own.
+
+    Parameters
+    ----------
+    seed
+        Its stream ``noise`` is used.
+    purpose
+        Name of what the noise is for.
+    count
+        Runs.
+    """
+    keys = jax.random.split(stream_key(seed, "noise"), count)
+    return jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, zlib.crc32(purpose.encode()))
 
 
 @lru_cache(maxsize=16)  # the same function for the same model, so that it is compiled once

@@ -22,10 +22,10 @@ class EdgeAuditSpec:
     Parameters
     ----------
     study
-        Fine-tuning, unlearning, rates that are tried, and the rule that chooses among them. The first of its ``seeds``
-        is the audit's; ``chunk`` runs advance together.
+        Fine-tuning, unlearning, rates that are tried, and the rule that chooses among them. It has one seed, the
+        audit's, and no dropout, so that retraining does not depend on the run; ``chunk`` runs advance together.
     methods
-        Unlearning methods of the reading. Default: all.
+        Unlearning methods of the reading. ``None``: all.
     rules
         How the rate of a method is chosen. ``utility``: as in `jaxaudit.study.choose_rates`, so that retained answers
         stay known, which may leave most of the others. ``strong``: the smallest rate after which no more of the
@@ -46,16 +46,23 @@ class EdgeAuditSpec:
     """
 
     study: StudySpec
-    methods: tuple[str, ...] = ()
+    methods: tuple[str, ...] | None = None
     rules: tuple[Rule, ...] = ("utility",)
     num_calibration_runs: int = 50
     num_audit_runs: int = 10
-    num_measured: int = 2
+    num_measured: int = 4
     predictors: tuple[PredictorName, ...] = ("batchwise",)
     significance: float = 0.05
 
     def __post_init__(self) -> None:
-        for method in self.methods:
+        if len(self.study.seeds) != 1:
+            raise InputError(f"seeds must be one, that of the audit, got {self.study.seeds}")
+        lora = self.study.fine_tuning_lora
+        if lora is not None and lora.dropout > 0:
+            raise InputError(f"fine_tuning_lora must have dropout 0 in an audit of edges, got {lora.dropout}")
+        if not self.chosen_methods:
+            raise InputError("methods must hold at least one method, got none")
+        for method in self.chosen_methods:
             check_choice("methods", method, self.study.methods)
         check_integer("num_measured", self.num_measured, low=1, high=self.num_audit_runs)
         for rule in self.rules:
@@ -64,10 +71,15 @@ class EdgeAuditSpec:
             raise InputError(f"predictors must be different and at least one, got {self.predictors}")
 
     @property
+    def chosen_methods(self) -> tuple[str, ...]:
+        """Unlearning methods."""
+        return self.study.methods if self.methods is None else self.methods
+
+    @property
     def variants(self) -> tuple[str, ...]:
         """Methods, each by every rule."""
         endings = [STRONG if rule == "strong" else "" for rule in self.rules]
-        return tuple(method + ending for method in self.methods or self.study.methods for ending in endings)
+        return tuple(method + ending for method in self.chosen_methods for ending in endings)
 
     @property
     def rows(self) -> tuple[str, ...]:

@@ -15,6 +15,9 @@ from jaxaudit.metrics import Interval, deviation_of_means
 from jaxaudit.study.outcome import Outcome
 from jaxaudit.study.resampling import paired_interval
 
+MIN_CLUSTERS = 4
+"""Clusters, or pairs, below which a bootstrap says nothing."""
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -79,18 +82,27 @@ def score_difference(first: Outcome, second: Outcome) -> Effect:
 
 
 def rank_correlation(
-    x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, num_resamples: int = 2000, seed: int = 0
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    clusters: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    num_resamples: int = 2000,
+    seed: int = 0,
 ) -> Interval:
-    """Spearman's rank correlation, with a percentile bootstrap interval over the pairs.
+    """Spearman's rank correlation, with a percentile bootstrap interval over the pairs, or over clusters of pairs.
 
-    Pairs are taken for independent. Edges of one graph are not quite: they share models, entities and questions, so the
-    interval speaks about other edges of such a graph, not about other graphs. Resamples
+    Pairs are taken for independent, unless they are in clusters. Edges of one graph are not quite: they share models,
+    entities and questions, so the interval speaks about other edges of such a graph, not about other graphs. Resamples
     in which all ``x`` or all ``y`` are equal have no correlation, and are left out.
 
     Parameters
     ----------
     x, y
         One value per edge each; at least 4, not all equal.
+    clusters
+        Of every pair the name of what it shares with others, such as its graph: these are resampled as a whole. At
+        least 4 different ones; with as few, intervals are too short.
     confidence
         In (0, 1).
     num_resamples, seed
@@ -99,7 +111,7 @@ def rank_correlation(
     Raises
     ------
     InputError
-        If there are too few pairs, or a side does not vary.
+        If there are too few pairs or clusters, or a side does not vary.
 
     Examples
     --------
@@ -112,13 +124,41 @@ def rank_correlation(
         raise InputError(f"x and y must be at least 4 numbers each, got shapes {first.shape}, {second.shape}")
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         raise InputError("x and y must vary for a rank correlation, got equal values")
-    rows = np.random.default_rng(seed).integers(len(first), size=(num_resamples, len(first)))
-    found = _spearman(first[rows], second[rows])
+    labels = list(map(str, range(len(first)))) if clusters is None else list(clusters)
+    members = [np.flatnonzero(np.array(labels) == label) for label in dict.fromkeys(labels)]
+    if len(labels) != len(first) or len(members) < MIN_CLUSTERS:
+        raise InputError(
+            f"clusters must name one of at least {MIN_CLUSTERS} clusters for each of {len(first)} pairs, got {labels}"
+        )
+    draws = np.random.default_rng(seed).integers(len(members), size=(num_resamples, len(members)))
+    if clusters is None:
+        found = _spearman(first[draws], second[draws])
+    else:
+        rows = (np.concatenate([members[number] for number in draw]) for draw in draws)
+        found = np.array([_spearman(first[own][None], second[own][None])[0] for own in rows])
     found = found[np.isfinite(found)]
     tail = (1 - confidence) / 2
     low, high = np.quantile(found, [tail, 1 - tail])
     estimate = float(_spearman(first[None], second[None])[0])
     return Interval(estimate, float(low), float(high), confidence, "pairs", "bootstrap")
+
+
+def rank_agreement(x: ArrayLike, y: ArrayLike, *, clusters: Sequence[str] | None = None) -> Interval:
+    """`rank_correlation`; if a side does not vary, nothing goes with anything: 0, with an interval of no width.
+
+    Parameters
+    ----------
+    x, y, clusters
+        As of `rank_correlation`.
+
+    Examples
+    --------
+    >>> rank_agreement([1, 1, 1, 1], [1, 2, 3, 4]).estimate
+    0.0
+    """
+    if np.size(x) and np.size(y) and 0 in (np.ptp(x), np.ptp(y)):
+        return Interval(0.0, 0.0, 0.0, 0.95, "pairs", "bootstrap")
+    return rank_correlation(x, y, clusters=clusters)
 
 
 def _spearman(

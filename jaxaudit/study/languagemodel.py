@@ -300,6 +300,35 @@ def small_model(
     return LanguageModel(f"{size} decoder", spec, params, tokenizer, description=description)
 
 
+def chosen_model(
+    name: str,
+    data: PistolData,
+    *,
+    size: str = "tiny",
+    pretraining: AdamWSpec = PRETRAINING,
+    known: Mapping[Entity, int] | None = None,
+    store: Path | None = None,
+    reporter: Reporter | None = None,
+) -> LanguageModel:
+    """A `small_model` made for the data if the name is ``small``, and else a `published_model`.
+
+    Parameters
+    ----------
+    name
+        ``small``, or the source of a published model.
+    data, size, pretraining, known, store, reporter
+        Of the small one.
+
+    Raises
+    ------
+    InputError
+        As of the two.
+    """
+    if name != "small":
+        return published_model(name)
+    return small_model(data, size=size, pretraining=pretraining, known=known, store=store, reporter=reporter)
+
+
 def _pretrain(
     spec: DecoderSpec,
     tokenizer: WordTokenizer,

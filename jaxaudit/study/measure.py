@@ -32,6 +32,7 @@ from jaxaudit.metrics import (
 )
 from jaxaudit.progress import Reporter
 from jaxaudit.runs import map_runs, to_host
+from jaxaudit.study.chunks import row_blocks
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.settings import run_options
 from jaxaudit.train import Params
@@ -46,7 +47,7 @@ FREE_RUNNING = ("free reciprocal rank", "free top hits")
 """The two rank measures along the model's own greedy answer, as the paper's code has them."""
 
 
-_LOGITS = 2**25
+LOGITS = 2**25
 """Numbers in a block's logits: so many rows are asked at a time that there are at most about as many."""
 _SPOKEN = 50
 """Rows that answer at the same time."""
@@ -147,15 +148,14 @@ def _forced_measures(asked: _Asked) -> list[dict[str, np.ndarray]]:
     """Block of rows after block, each of the same size; the last one is filled up."""
     tokens, spec = asked.questions.tokens, asked.model.spec
     count, per_row = asked.questions.num_questions, tokens.answer_length * spec.vocabulary_size
-    blocks = -(-count // max(1, _LOGITS // per_row))
-    size = -(-count // blocks)
+    blocks = row_blocks(count, per_row, LOGITS)
+    size = len(blocks[0])
     packed = packed_size(tokens.tokens.real, np.arange(count)[None], size)
     function = _forced(asked.model, tokens.prompt_length, asked.top, asked.eos, packed)
     pieces = []
-    for first in range(0, count, size):
-        rows = np.minimum(np.arange(first, first + size), count - 1)
+    for rows in blocks:
         examples: Any = jax.tree.map(lambda leaf, rows=rows: jnp.asarray(leaf[rows]), tokens.examples)
-        what = f"ranks of questions {first + 1} to {min(first + size, count)}"
+        what = f"ranks of questions {rows[0] + 1} to {rows[-1] + 1}"
         pieces.append(asked.map(function, asked.per_run, examples, what))
     return [
         {name: np.concatenate([piece[name][run] for piece in pieces])[:count] for name in pieces[0]}

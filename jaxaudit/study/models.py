@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import numpy as np
@@ -10,14 +10,15 @@ from jaxtyping import PyTree
 
 from jaxaudit.checks import check_choice
 from jaxaudit.data.pistol import PistolData
-from jaxaudit.llm import Adapted, DecoderSpec, LoraSpec, decoder, init_adapters, merge
+from jaxaudit.llm import Adapted, LoraSpec, init_adapters, merge
 from jaxaudit.progress import Reporter, SilentReporter
 from jaxaudit.store import fingerprint, hash_arrays
+from jaxaudit.study.chunks import filled, in_chunks
 from jaxaudit.study.measure import FREE_RUNNING, measure
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.resultstore import Arrays, ResultStore, params_from_arrays, params_to_arrays
 from jaxaudit.study.settings import StudySpec
-from jaxaudit.study.training import Training, fine_tune
+from jaxaudit.study.training import Training, fine_tune, trained_shapes
 from jaxaudit.study.unlearning import Request, unlearn
 from jaxaudit.train import Params
 
@@ -26,7 +27,6 @@ MOVED = "moved"
 """Of an unlearned model, beside its measures: norm of what was changed, see `jaxaudit.study.unlearning.Unlearned`."""
 _FORMAT = 2
 """Raised when the code changes what a stored result means."""
-_Item = TypeVar("_Item")
 
 
 class Case(NamedTuple):
@@ -155,7 +155,7 @@ class Study:
                 self._train([Case("before", seed)])
             arrays, lora = self.store.get(self._weights(seed)), self.spec.fine_tuning_lora
             assert arrays is not None
-            whole = params_from_arrays(arrays, _shapes(self.questions.model.spec, lora))
+            whole = params_from_arrays(arrays, trained_shapes(self.questions.model.spec, lora))
             self._merged.clear()
             self._merged[seed] = whole if lora is None else merge(self.questions.base, whole, lora)
         return self._merged[seed]
@@ -184,15 +184,13 @@ class Study:
             )
             self._keep(part, after.params, self.spec.lora, after.norms)
 
-    def _chunks(self, cases: Sequence[_Item], label: str) -> Iterator[list[_Item]]:
+    def _chunks(self, cases: Sequence[Case], label: str) -> Iterator[list[Case]]:
         """Parts of one length; the last one is filled up, so that one compiled program serves all."""
-        size = self.spec.chunk
-        for first in range(0, len(cases), size):
-            self.reporter.say(
-                f"{label}: models {first + 1} to {min(first + size, len(cases))} of {len(cases)}"
-            )
-            part = list(cases[first : first + size])
-            yield part + [part[-1]] * (size - len(part))
+        done = 0
+        for part in in_chunks(cases, self.spec.chunk):
+            self.reporter.say(f"{label}: models {done + 1} to {done + len(part)} of {len(cases)}")
+            done += len(part)
+            yield filled(part, self.spec.chunk)
 
     def _keep(
         self,
@@ -218,14 +216,6 @@ class Study:
 
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)
-
-
-def _shapes(model: DecoderSpec, lora: LoraSpec | None) -> Params:
-    """Structure of what training leaves."""
-    key = jax.random.key(0)
-    if lora is None:
-        return jax.eval_shape(decoder(model).init_fn, key)
-    return jax.eval_shape(lambda: init_adapters(key, model, lora))
 
 
 def study_fingerprint(questions: QuestionSet, spec: StudySpec) -> str:

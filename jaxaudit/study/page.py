@@ -195,7 +195,7 @@ def rates_table(choices: Mapping[str, RateChoice]) -> Table:
             f"{one.rate:g}",
             f"{one.forget:.3f}",
             f"{one.retain:.3f}",
-            "yes" if one.allowed else "no",
+            "yes" if one.allowed else "no" if one.finite else "diverged",
             "chosen" if one.rate == choice.rate else "",
         )
         for method, choice in choices.items()

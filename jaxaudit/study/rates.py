@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxaudit.errors import InputError
-from jaxaudit.study.models import Case, Study
+from jaxaudit.study.models import MOVED, Case, Study
 from jaxaudit.study.resultstore import Arrays
 
 _MEASURE = "first hits"
 
 
 class Tried(NamedTuple):
-    """One rate of one method, on the tuning model: means over the tuning edges."""
+    """One rate of one method, on the tuning model: means over what it was tuned on."""
 
     method: str
     rate: float
@@ -22,17 +22,20 @@ class Tried(NamedTuple):
     retain: float
     """Share of the retained answers all of whose tokens come first: those that greedy generation gives exactly."""
     allowed: bool
-    """Whether ``retain`` is at least the threshold."""
+    """By the utility rule whether ``retain`` is at least the threshold, by the strong one whether ``forget`` is at most
+    the threshold; never if the model diverged, which knows nothing and so seems to have forgotten everything."""
+    finite: bool = True
+    """Whether the parameters were finite afterwards."""
 
 
 class RateChoice(NamedTuple):
-    """What was tried for a method, and what was taken."""
+    """What was tried for a method, and what was taken; see `best_rate` and `strongest_rate`."""
 
     method: str
     rate: float
     tried: tuple[Tried, ...]
     threshold: float
-    """Least allowed ``retain``."""
+    """By the utility rule the least allowed ``retain``, by the strong one the largest allowed ``forget``."""
 
     def document(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -40,7 +43,7 @@ class RateChoice(NamedTuple):
 
     @property
     def met(self) -> bool:
-        """Whether any rate was allowed; if not, the one that retains most is taken."""
+        """Whether any rate was allowed; if not, the one that comes nearest to the rule is taken."""
         return any(one.allowed for one in self.tried)
 
     @property
@@ -96,7 +99,9 @@ def _choose(study: Study, method: str, edges: Sequence[str]) -> RateChoice:
         found = [study.result(Case("tried", spec.tuning_seed, edge, method, rate)) for edge in edges]
         forgotten = [one[_MEASURE][own["exclusive"]].mean() for one, own in zip(found, parts)]
         retain = _retained(found, parts)
-        tried.append(Tried(method, rate, float(np.mean(forgotten)), retain, retain >= threshold))
+        finite = all(bool(np.isfinite(one[MOVED])) for one in found if MOVED in one)
+        allowed = finite and retain >= threshold
+        tried.append(Tried(method, rate, float(np.mean(forgotten)), retain, allowed, finite))
     return RateChoice(method, best_rate(tried), tuple(tried), threshold)
 
 
@@ -107,7 +112,9 @@ def _retained(found: Sequence[Arrays], parts: Sequence[Mapping[str, np.ndarray]]
 
 
 def best_rate(tried: Sequence[Tried]) -> float:
-    """The allowed rate that forgets most, or the one that retains most if none is allowed; of equals the smallest.
+    """The utility rule: the allowed rate that forgets most, or the one that retains most if none is allowed.
+
+    Of equals the smallest; one after which the model is not finite only if there is no other.
 
     Examples
     --------
@@ -117,4 +124,20 @@ def best_rate(tried: Sequence[Tried]) -> float:
     allowed = [one for one in tried if one.allowed]
     if allowed:
         return min(allowed, key=lambda one: (one.forget, one.rate)).rate
-    return min(tried, key=lambda one: (-one.retain, one.rate)).rate
+    return min(tried, key=lambda one: (not one.finite, -one.retain, one.rate)).rate
+
+
+def strongest_rate(tried: Sequence[Tried]) -> float:
+    """The strong rule: the smallest allowed rate, or the one that forgets most if none is allowed.
+
+    Of equals the smallest; one after which the model is not finite only if there is no other.
+
+    Examples
+    --------
+    >>> strongest_rate([Tried("npo", 1e-3, 0.5, 0.9, False), Tried("npo", 1e-2, 0.1, 0.4, True)])
+    0.01
+    """
+    allowed = [one.rate for one in tried if one.allowed]
+    if allowed:
+        return min(allowed)
+    return min(tried, key=lambda one: (not one.finite, one.forget, one.rate)).rate

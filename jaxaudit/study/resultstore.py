@@ -33,14 +33,22 @@ class ResultStore:
         self.folder = folder
         self._memory: dict[str, Arrays] = {}
 
-    def get(self, name: str) -> Arrays | None:
-        """What was put there; ``None`` if there is nothing, or nothing that can be read."""
-        if name not in self._memory and self.folder is not None and self._path(name).is_file():
-            try:
-                self._memory[name] = read_npz(self._path(name))
-            except InputError:
-                return None
-        return self._memory.get(name)
+    def get(self, name: str, *, keep: bool = True) -> Arrays | None:
+        """What was put there; ``None`` if there is nothing, or nothing that can be read.
+
+        With ``keep=False`` what is read from disk does not stay in memory.
+        """
+        if name in self._memory:
+            return self._memory[name]
+        if self.folder is None or not self._path(name).is_file():
+            return None
+        try:
+            found = read_npz(self._path(name))
+        except InputError:
+            return None
+        if keep:
+            self._memory[name] = found
+        return found
 
     def put(self, name: str, arrays: Arrays, *, keep: bool = True) -> None:
         """Keep arrays; what was there is replaced. With ``keep=False`` on disk only, if there is a folder."""

@@ -11,7 +11,9 @@ from jaxtyping import Int, PyTree
 from jaxaudit.keys import stream_key
 from jaxaudit.llm import (
     Adapted,
+    DecoderSpec,
     LoraShared,
+    LoraSpec,
     decoder,
     fine_tuning_loop,
     init_adapters,
@@ -23,7 +25,7 @@ from jaxaudit.progress import Reporter
 from jaxaudit.runs import run_loops
 from jaxaudit.study.questions import QuestionSet
 from jaxaudit.study.settings import StudySpec, run_options
-from jaxaudit.train import TrainingRun, TrainingShared
+from jaxaudit.train import Params, TrainingRun, TrainingShared
 
 
 class Training(NamedTuple):
@@ -116,3 +118,19 @@ def _members(questions: QuestionSet, training: Training) -> Int[np.ndarray, " qu
     if training.edge is None:
         return order
     return np.where(questions.of_edges([training.edge])[order], questions.num_questions, order)
+
+
+def trained_shapes(model: DecoderSpec, lora: LoraSpec | None) -> Params:
+    """Structure of what training leaves of one model: all parameters, or adapters.
+
+    Parameters
+    ----------
+    model
+        Of the decoder.
+    lora
+        Kind of the adapters, if these are trained.
+    """
+    key = jax.random.key(0)
+    if lora is None:
+        return jax.eval_shape(decoder(model).init_fn, key)
+    return jax.eval_shape(lambda: init_adapters(key, model, lora))

@@ -68,7 +68,9 @@ def test_a_report_is_written(data_file, tmp_path, capsys):
 
 
 def test_a_published_model_takes_the_place_of_the_small_one(data_file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("jaxaudit.study.small_model", lambda *args, **options: pytest.fail("was made"))
+    monkeypatch.setattr(
+        "jaxaudit.study.languagemodel.small_model", lambda *args, **options: pytest.fail("was made")
+    )
     folder = write_published(
         tmp_path / "Tiny", [record.question for record in generate(chain(4), seed=0).records]
     )

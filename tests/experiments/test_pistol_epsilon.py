@@ -2,10 +2,15 @@
 
 import importlib
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from jaxaudit.errors import InputError
+from jaxaudit.train import num_batches
 from tests.cli.test_pistol_run import _params
 from tests.study.conftest import FakeEdgeModels
 
@@ -44,37 +49,65 @@ def test_smoke_writes_page_and_figure(fakes, tmp_path, capsys):
     for check in document["checks"]:
         assert check["expected"] in printed.out
     variants = [f"{name}{end}" for name in ("gradient_difference", "npo") for end in ("", " (strong)")]
+    assert "control: no unlearning, signs drawn anew" in page
+    assert "With 4 runs to calibrate" in page
     for name in ("small", "small-joint"):
         point = document[name]
+        assert point["updates"] == 4
+        assert point["control"]["all"]["epsilon"] == 0
         rows = {row["method"]: row for row in point["rows"]}
         assert list(rows) == ["before", "retrained", *variants]
         assert rows["retrained"]["looks"]["all"]["epsilon"] == 0
         assert rows["before"]["looks"]["all"]["overlaps"]
         assert list(point["rates"]) == variants
-        assert set(point["seconds"]) == {"fine-tuning", *rows}
-        assert point["scores"]["before"]["learnt"] > point["scores"]["before"]["others"]
+        assert set(point["seconds"]) == {"fine-tuning", "choosing rates", *rows}
+        assert rows["before"]["scores"]["learnt"] > rows["before"]["scores"]["others"]
+        assert rows["before"]["share_of_ceiling"] <= 1
     assert "all, joint" in document["small-joint"]["rows"][0]["looks"]
     assert "all, joint" not in document["small"]["rows"][0]["looks"]
 
 
-def test_the_ceiling_is_printed_before_anything_is_trained(fakes, capsys):
-    assert run("--preset", "smoke", "--dry-run") == 0
+class StartedError(Exception):
+    """Something is being made."""
+
+
+def test_the_ceiling_is_printed_before_anything_is_made(fakes, monkeypatch, capsys):
+    def start(*args):
+        raise StartedError
+
+    monkeypatch.setattr("jaxaudit.study.languagemodel._pretrain", start)
+    with pytest.raises(StartedError):
+        run("--preset", "smoke", "--quiet", "--store", "nowhere")
     printed = capsys.readouterr().out
-    assert "epsilon of at most" in printed
-    assert "together about" in printed
-    assert fakes.trained == 0
+    assert "small: 4 candidate and 2 retained edges" in printed
+    assert "small-joint: 2 candidate and 2 retained edges, 4 + 2 runs" in printed
+    assert fakes.trained == []
+
+
+def test_a_dry_run_makes_nothing(fakes, capsys):
     assert run("--dry-run", "--points", "chain") == 0
-    assert "20 candidate and 8 retained edges, 50 + 10 runs, 3 looks: epsilon of at most 11.72" in (
-        capsys.readouterr().out
-    )
+    printed = capsys.readouterr().out
+    assert "20 candidate and 8 retained edges, 50 + 10 runs, 3 looks: epsilon of at most 11.72" in printed
+    assert "together about" in printed
+    assert fakes.trained == []
 
 
-def test_some_points_have_a_page_of_their_own_and_are_not_made_again(fakes, tmp_path, capsys):
-    assert smoke(tmp_path, "--points", "small") == 0
-    assert "--points small" in (tmp_path / "out" / "epsilon_smoke_small.md").read_text()
-    trained = fakes.trained
-    assert smoke(tmp_path, "--points", "small") == 0
-    assert fakes.trained == trained > 0
+def test_some_points_have_a_page_of_their_own_and_are_not_made_again(fakes, tmp_path, monkeypatch):
+    unlearn = fakes.unlearn
+
+    def diverging(models, method, reading, rates, *args):
+        """Rates are found, but no run of one method comes to a result."""
+        after, norms = unlearn(models, method, reading, rates, *args)
+        return after, [np.inf] * len(norms) if method == "npo" and len(set(rates)) == 1 else norms
+
+    monkeypatch.setattr("jaxaudit.study.edgemodels.EdgeModels.unlearn", diverging)
+    assert smoke(tmp_path, "--points", "small", "--seeds", "3") == 0
+    page = (tmp_path / "out" / "epsilon_smoke_seeds-3_small.md").read_text()
+    assert "--seeds 3 --points small" in page
+    assert "| chain, 6 edges | NPO | 0.001 | failed |" in page
+    trained = len(fakes.trained)
+    assert smoke(tmp_path, "--points", "small", "--seeds", "3") == 0
+    assert len(fakes.trained) == trained > 0
 
 
 def test_wrong_arguments_are_named(fakes, capsys):
@@ -82,10 +115,16 @@ def test_wrong_arguments_are_named(fakes, capsys):
     assert "points must be among" in capsys.readouterr().err
     assert run("--preset", "smoke", "--data", "published") == 2
     assert "data must be generated" in capsys.readouterr().err
+    assert run("--preset", "smoke", "--seeds", "1", "2") == 2
+    assert "seeds must be a single one, since an audit has one, got (1, 2)" in capsys.readouterr().err
 
 
-def test_graphs_of_equal_size_have_as_many_edges_and_candidates():
-    points = importlib.import_module("pistol_epsilon_points")
+@pytest.fixture
+def points():
+    return importlib.import_module("pistol_epsilon_points")
+
+
+def test_graphs_of_equal_size_have_as_many_edges_and_candidates(points):
     sizes = {
         (len(point.data().edges), len(point.candidates(point.data())))
         for point in points.POINTS.values()
@@ -94,3 +133,81 @@ def test_graphs_of_equal_size_have_as_many_edges_and_candidates():
     assert sizes == {(28, 20)}
     data = points.POINTS["half"].data()
     assert len(data.edges) == 10
+
+
+def test_all_points_of_a_preset_are_unlearned_in_as_many_updates(points):
+    for preset, size in points.SIZES.items():
+        for name in size.points:
+            point = points.POINTS[name]
+            data = point.data()
+            assert len(data.records) == len(data.edges) * points._QUESTIONS
+            study = size.spec(point, size.study, 1).study
+            assert study.epochs * num_batches(point.num_forgotten, study.batch_size) == size.num_updates, (
+                preset,
+                name,
+            )
+
+
+def test_no_two_graphs_or_purposes_share_a_seed(points):
+    size = points.SIZES["cpu"]
+    studies = [
+        size.spec(point, size.study, seed).study for point in points.POINTS.values() for seed in (1, 2)
+    ]
+    seeds = [seed for study in studies for seed in (*study.seeds, study.tuning_seed)]
+    assert len(set(seeds)) == len(seeds) == 4 * len(points.POINTS)
+    chain, star = (points.POINTS[name].data().entities["0"].name for name in ("chain", "star"))
+    assert chain != star
+
+
+def test_a_reading_without_the_methods_is_refused(points):
+    size, point = replace(points.SIZES["smoke"], methods=("npo",)), points.POINTS["small"]
+    with pytest.raises(InputError, match=r"reading must have one of \('npo',\), got pistol_code"):
+        size.spec(point, replace(size.study, reading="pistol_code"), 1)
+
+
+def one(name="chain", row="npo", *, rate=1e-3, epsilon=1.0, score=20.0, distance=20.0):
+    """A method of a graph, as far as a check looks at it."""
+    point = SimpleNamespace(title=name)
+    made = SimpleNamespace(
+        row=row,
+        rate=rate,
+        epsilon=epsilon,
+        share=epsilon / 10,
+        all_failed=False,
+        deviation=SimpleNamespace(score=score, distance=distance, retrained_score=18.0),
+        ceiling=10.0,
+    )
+    return SimpleNamespace(name=name, point=point, methods=[made]), made
+
+
+def test_two_rules_at_one_rate_are_one_pair(points):
+    checks = importlib.import_module("pistol_epsilon_checks")
+    result, first = one()
+    _, second = one(row="npo (strong)")
+    _, third = one(row="npo (strong)", rate=1e-2)
+    failed = SimpleNamespace(**{**vars(third), "row": "kl", "all_failed": True})
+    result.methods = [first, second, third, failed]
+    assert [pair[1] for pair in checks.pairs_of([result])] == [first, third]
+
+
+def test_a_relation_over_few_graphs_has_no_interval(points):
+    checks = importlib.import_module("pistol_epsilon_checks")
+    graphs = [
+        [one(name, epsilon=float(number + other), score=float(number)) for other in range(2)]
+        for number, name in enumerate("abcd")
+    ]
+    pairs = [pair for own in graphs for pair in own]
+    found = checks.relations_of(pairs)["deviation score"]
+    assert found.estimate > 0.8
+    assert found.interval is not None
+    few = checks.relations_of(pairs[:4])["deviation score"]
+    assert few.interval is None
+    assert "no interval" in few.text
+
+
+def test_over_forgetting_is_no_good_score(points):
+    """A deviation score below that of retraining, far from it."""
+    checks = importlib.import_module("pistol_epsilon_checks")
+    pairs = [one("a", score=1.0, distance=17.0), one("b", score=18.5, distance=1.0)]
+    sentence = checks.summary([pair[0] for pair in pairs], pairs)[1]
+    assert "1 of 2 come within 5 of retraining" in sentence

@@ -1,6 +1,7 @@
 """A tiny model and data, and studies whose results are made up instead of computed."""
 
 import zlib
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from jaxaudit.data.pistol import chain, generate
 from jaxaudit.llm import Adapted, DecoderSpec, LoraSpec, decoder, word_tokenizer
 from jaxaudit.llm.finetuning import AdamWSpec
-from jaxaudit.study import LanguageModel, QuestionSet, StudySpec, Unlearned
+from jaxaudit.study import Candidates, EdgeAuditSpec, LanguageModel, QuestionSet, StudySpec, Unlearned
 from jaxaudit.study.edgemodels import EdgeModels
 
 
@@ -94,23 +95,24 @@ def fakes(monkeypatch):
 
 
 class FakeEdgeModels:
-    """Stands in for the models of an audit: parameters are the questions that a model knows, as flags.
+    """Stands in for the models of an audit: parameters are the questions that a model knows, as flags, and its number.
 
     Ascent forgets everything that is not retained, as retraining would; any other method forgets nothing.
     """
 
     def __init__(self, monkeypatch):
-        self.trained, self.unlearned = 0, []
+        self.trained, self.unlearned = [], []
         for name in ("train", "unlearn", "measure", "score"):
             fake = getattr(self, name)
             monkeypatch.setattr(EdgeModels, name, lambda *args, fake=fake, **options: fake(*args, **options))
         monkeypatch.setattr(EdgeModels, "shapes", property(lambda models: np.zeros(1)))
 
     def train(self, models, members, keys, label):
-        self.trained += 1
+        self.trained += label.removeprefix("fine-tuning ").split(", ")
         known = np.zeros((len(members), models.questions.num_questions + 1), np.float32)
         np.put_along_axis(known, np.asarray(members), 1.0, axis=1)
-        return known[:, :-1]
+        known[:, -1] = np.asarray(jax.random.key_data(keys))[:, -1] % 1000
+        return known
 
     def unlearn(self, models, method, reading, rates, keys, whole, label):
         self.unlearned.append((method, tuple(rates)))
@@ -120,18 +122,41 @@ class FakeEdgeModels:
         return after, [1.0] * len(after)
 
     def measure(self, models, params, place, *, with_texts):
-        known = np.asarray(params[place], float)
+        known = np.asarray(params[place], float)[:-1]
         return {"first hits": known, **({"recall": known} if with_texts else {})}
 
     def score(self, models, params):
-        noise = np.random.default_rng(int(np.asarray(params).sum()))
+        """Whether a question is known, with noise of the model's own if any of the candidates is."""
+        numbers = np.asarray(params)[:, -1].astype(int)
         scores = np.asarray(params)[:, models.candidates.rows]
-        return scores + (
-            noise.normal(scale=0.05, size=scores.shape) if len(set(map(bytes, params))) > 1 else 0.0
-        )
+        draws = [
+            np.random.default_rng(number).normal(scale=0.05, size=scores.shape[1:]) for number in numbers
+        ]
+        noise = np.stack(draws)
+        return scores + noise * scores.any(axis=(1, 2))[:, None, None]
 
 
 @pytest.fixture
 def edge_fakes(monkeypatch):
     """Made-up models of an audit of edges."""
     return FakeEdgeModels(monkeypatch)
+
+
+@pytest.fixture
+def candidates(micro):
+    """Two of four edges; of either an address is retained."""
+    return Candidates(micro, ("0_1", "2_3"))
+
+
+@pytest.fixture
+def spec(micro_spec):
+    """Seven runs in chunks of two."""
+    study = replace(micro_spec, lora=None, seeds=(1,))
+    return EdgeAuditSpec(
+        study,
+        ("gradient_ascent", "npo"),
+        num_calibration_runs=4,
+        num_audit_runs=3,
+        num_measured=2,
+        predictors=("batchwise",),
+    )

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from jaxaudit.data.pistol import generate, make_graph
 from jaxaudit.errors import InputError
 from jaxaudit.scored import AuditedRuns
 from jaxaudit.signs import draw_order, enumerate_signs
-from jaxaudit.study import Candidates, draw_candidates
+from jaxaudit.study import Candidates, QuestionSet, draw_candidates
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +47,23 @@ def test_parts_are_those_of_the_shared_answers(candidates):
 
 
 def test_without_shared_answers_there_is_one_part(micro):
-    assert set(Candidates(micro, ("2_3", "3_4")).parts) == {"all", "exclusive", "shared"}
-    assert set(Candidates(micro, ("0_1", "3_4")).parts) == {"all", "exclusive", "shared"}
+    """Contracts without a common entity share no address."""
+    pairs = make_graph((f"{node}", f"{node + 1}", "sales") for node in (0, 2, 4))
+    apart = Candidates(QuestionSet(generate(pairs, seed=0), micro.model), ("0_1", "2_3"))
+    assert not apart.shared.any()
+    assert set(apart.parts) == {"all"}
+    assert apart.parts["all"].all()
+    assert apart.matched(seed=0) == {}
+
+
+def test_shared_and_exclusive_questions_are_compared_in_equal_numbers(candidates):
+    found = candidates.matched(seed=0)
+    assert (found["shared"] == candidates.shared).all()
+    assert found["exclusive"].sum(axis=1).tolist() == [1, 0, 0]
+    assert not (found["exclusive"] & candidates.shared).any()
+    draws = [candidates.matched(seed=seed)["exclusive"] for seed in range(5)]
+    assert len({draw.tobytes() for draw in draws}) > 1
+    assert (draws[0] == found["exclusive"]).all()
 
 
 def test_an_attacker_sees_its_part_only(candidates):

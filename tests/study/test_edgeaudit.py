@@ -7,23 +7,10 @@ import numpy as np
 import pytest
 
 from jaxaudit.errors import InputError
-from jaxaudit.study import Candidates, EdgeAudit, EdgeAuditSpec
-
-METHODS = ("gradient_ascent", "npo")
-
-
-@pytest.fixture
-def candidates(micro):
-    return Candidates(micro, ("0_1", "2_3"))
-
-
-@pytest.fixture
-def spec(micro_spec):
-    """Five runs in chunks of two."""
-    study = replace(micro_spec, lora=None)
-    return EdgeAuditSpec(
-        study, METHODS, num_calibration_runs=4, num_audit_runs=3, num_measured=2, predictors=("batchwise",)
-    )
+from jaxaudit.llm import AdamWSpec
+from jaxaudit.study import Candidates, EdgeAudit
+from jaxaudit.study.edgemodels import run_keys
+from jaxaudit.unlearn.preference import PRESETS
 
 
 def test_scores_know_what_a_run_learnt(candidates, spec, edge_fakes):
@@ -48,7 +35,7 @@ def test_retraining_is_one_model_without_candidates(candidates, spec, edge_fakes
     (found,) = audit.measured("retrained")
     assert found["recall"][candidates.rows].max() == 0
     assert found["recall"][candidates.retained_rows].min() == 1
-    assert edge_fakes.trained == 1
+    assert edge_fakes.trained == ["reference"]
 
 
 def test_measured_runs_are_audited_ones(candidates, spec, edge_fakes):
@@ -60,8 +47,10 @@ def test_measured_runs_are_audited_ones(candidates, spec, edge_fakes):
         assert found["recall"][own].min() == 1
 
 
-def test_a_killed_audit_goes_on(candidates, spec, edge_fakes, tmp_path, monkeypatch):
-    first = EdgeAudit(candidates, spec, store=tmp_path)
+@pytest.mark.parametrize("chunk", [1, 3])
+def test_a_killed_audit_goes_on_with_as_many_runs_at_a_time_as_one_likes(
+    candidates, spec, edge_fakes, tmp_path, monkeypatch, chunk
+):
     keep, kept = EdgeAudit._keep, []
 
     def stop(self, *args):
@@ -72,63 +61,81 @@ def test_a_killed_audit_goes_on(candidates, spec, edge_fakes, tmp_path, monkeypa
 
     monkeypatch.setattr(EdgeAudit, "_keep", stop)
     with pytest.raises(KeyboardInterrupt):
-        first.ensure(spec.rows)
+        EdgeAudit(candidates, spec, store=tmp_path).ensure(spec.rows)
     monkeypatch.setattr(EdgeAudit, "_keep", keep)
-    trained, unlearned = edge_fakes.trained, len(edge_fakes.unlearned)
-    second = EdgeAudit(candidates, spec, store=tmp_path)
+    other = replace(spec, study=replace(spec.study, chunk=chunk))
+    second = EdgeAudit(candidates, other, store=tmp_path)
     second.ensure(spec.rows)
-    # Of 4 chunks, the first was trained and half unlearned; retraining and tuning are there.
-    assert edge_fakes.trained - trained == 3 - (trained - 3)
-    assert len(edge_fakes.unlearned) < unlearned + 8
-    trained = edge_fakes.trained
-    third = EdgeAudit(candidates, spec, store=tmp_path)
-    whole = EdgeAudit(candidates, spec)
+    # Every model was trained once, in whatever company.
+    assert sorted(edge_fakes.trained) == sorted(
+        ["reference", "tuning", *(f"run-{run + 1}" for run in range(7))]
+    )
+    third, whole = EdgeAudit(candidates, other, store=tmp_path), EdgeAudit(candidates, spec)
+    trained = len(edge_fakes.trained)
     for row in spec.rows:
         np.testing.assert_array_equal(third.scored(row).scores, whole.scored(row).scores)
-    assert set(third.seconds()) == {"fine-tuning", *spec.rows}
-    assert edge_fakes.trained - trained == 6  # the whole one's only
+        np.testing.assert_array_equal(third.scored(row).norms, whole.scored(row).norms)
+    assert len(edge_fakes.trained) - trained == 9  # the whole one's only
+
+
+def test_seconds_count_everything_once(candidates, spec, edge_fakes, tmp_path):
+    """Of two rules that choose the same rate, one took the time; to read seconds no weights are loaded."""
+    both = replace(spec, rules=("utility", "strong"))
+    EdgeAudit(candidates, both, store=tmp_path).ensure(both.rows)
+    audit = EdgeAudit(candidates, both, store=tmp_path)
+    seconds = audit.seconds()
+    assert list(seconds) == ["fine-tuning", "choosing rates", *both.rows]
+    assert seconds["npo (strong)"] == 0 == seconds["gradient_ascent (strong)"]
+    assert min(seconds[name] for name in ("fine-tuning", "choosing rates", *spec.rows)) > 0
+    assert not [name for name in audit.store._memory if name.startswith("fine-tuned")]
+
+
+def test_to_see_what_is_there_nothing_is_made(candidates, spec, edge_fakes):
+    audit = EdgeAudit(candidates, spec)
+    assert not audit._is_made("npo/rate-0.001", "npo", 0)
+    assert edge_fakes.trained == []
 
 
 def test_more_measured_runs_are_made_later(candidates, spec, edge_fakes, tmp_path):
     EdgeAudit(candidates, replace(spec, num_measured=1), store=tmp_path).ensure(spec.rows)
-    trained = edge_fakes.trained
+    trained = len(edge_fakes.trained)
     found = EdgeAudit(candidates, replace(spec, num_measured=3), store=tmp_path).measured("npo")
     assert len(found) == 3
-    assert edge_fakes.trained == trained
+    assert len(edge_fakes.trained) == trained
 
 
-def test_another_seed_is_another_audit(candidates, spec, edge_fakes, tmp_path):
-    other = replace(spec, study=replace(spec.study, seeds=(2,)))
-    first, second = (EdgeAudit(candidates, one, store=tmp_path) for one in (spec, other))
-    assert first.store.folder != second.store.folder
-    assert not np.array_equal(first._runs.members, second._runs.members)
+@pytest.mark.parametrize(
+    ("of_study", "of_spec", "is_other"),
+    [
+        ({"seeds": (2,)}, {}, True),
+        ({"tuning_seed": 9}, {}, True),
+        ({"epochs": 2}, {}, True),
+        ({"fine_tuning": AdamWSpec(epochs=2, learning_rate=1e-2)}, {}, True),
+        ({"reading": "pistol_code"}, {"methods": ("gradient_ascent",)}, True),
+        ({}, {"num_calibration_runs": 5}, True),
+        ({}, {"num_audit_runs": 4}, True),
+        ({"chunk": 3, "rates": (1e-4,), "min_utility": 0.5}, {}, False),
+        ({}, {"num_measured": 1, "methods": ("npo",), "rules": ("strong",), "significance": 0.1}, False),
+    ],
+)
+def test_what_a_run_depends_on_is_in_the_place_of_its_results(
+    candidates, spec, tmp_path, of_study, of_spec, is_other
+):
+    changed = replace(spec, study=replace(spec.study, **of_study), **of_spec)
+    first, second = (EdgeAudit(candidates, one, store=tmp_path).store.folder for one in (spec, changed))
+    assert (first != second) == is_other
 
 
-def test_rates_are_those_that_forget_most_and_retain(candidates, spec, edge_fakes):
-    """The made-up ascent retains everything at every rate, and forgets everything."""
-    audit = EdgeAudit(candidates, spec)
-    choices = audit.rates()
-    assert {method: choice.rate for method, choice in choices.items()} == dict.fromkeys(METHODS, 1e-3)
-    (first, second) = choices["gradient_ascent"].tried
-    assert (first.forget, first.retain, first.allowed) == (0.0, 1.0, True)
-    assert (first.rate, second.rate) == (1e-3, 1e-2)
-    assert choices["npo"].tried[0].forget == 1.0
-    assert edge_fakes.unlearned == [("gradient_ascent", (1e-3, 1e-2)), ("npo", (1e-3, 1e-2))]
+def test_other_candidates_and_another_meaning_of_a_reading_have_other_places(
+    micro, candidates, spec, tmp_path, monkeypatch
+):
+    def folder(own):
+        return EdgeAudit(own, spec, store=tmp_path).store.folder
 
-
-def test_the_strong_rule_forgets_as_much_as_retraining(candidates, spec, edge_fakes):
-    audit = EdgeAudit(candidates, replace(spec, rules=("strong",)))
-    choices = audit.rates()
-    assert set(choices) == {"gradient_ascent (strong)", "npo (strong)"}
-    ascent, npo = choices.values()
-    assert (ascent.rate, ascent.threshold, ascent.met) == (1e-3, 0.0, True)
-    assert (npo.rate, npo.met) == (1e-3, False)  # it forgets nothing at any rate
-    both = EdgeAudit(candidates, replace(spec, rules=("utility", "strong")))
-    unlearned = len(edge_fakes.unlearned)
-    both.ensure(["npo", "npo (strong)"])
-    same = [both.scored(row).scores for row in ("npo", "npo (strong)")]
-    np.testing.assert_array_equal(*same)
-    assert len(edge_fakes.unlearned) == unlearned + 1 + 4  # rates of one, and one set of runs
+    known = {folder(candidates), folder(Candidates(micro, ("0_1", "3_4")))}
+    presets = {name: replace(one, weight_decay=0.5) for name, one in PRESETS.items()}
+    monkeypatch.setattr("jaxaudit.study.edgeaudit.PRESETS", presets)
+    assert len(known | {folder(candidates)}) == 3
 
 
 def test_a_run_that_is_not_finite_has_failed(candidates, spec, edge_fakes, monkeypatch):
@@ -144,7 +151,7 @@ def test_a_run_that_is_not_finite_has_failed(candidates, spec, edge_fakes, monke
 
 def test_every_run_has_noise_of_its_own(candidates, spec):
     audit = EdgeAudit(candidates, spec)
-    keys = [audit._keys(1, purpose, 7) for purpose in ("training", "method npo")]
+    keys = [run_keys(audit.seed, purpose, 7) for purpose in ("training", "method npo")]
     data = np.concatenate([np.asarray(jax.random.key_data(one)) for one in keys])
     assert len({tuple(row) for row in data.tolist()}) == 14
 

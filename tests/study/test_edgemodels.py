@@ -8,6 +8,7 @@ import pytest
 
 from jaxaudit.llm import LoraSpec, adapter_norm, decoder, merge
 from jaxaudit.study import Candidates, EdgeAudit, EdgeAuditSpec
+from jaxaudit.study.edgemodels import run_keys
 from jaxaudit.study.unlearning import UnlearningRun, unlearn_on
 
 METHOD = "gradient_ascent"  # the quickest to compile
@@ -17,7 +18,7 @@ METHOD = "gradient_ascent"  # the quickest to compile
 def audit(micro, micro_spec):
     tuning = replace(micro_spec.fine_tuning, clip_norm=None)
     lora = LoraSpec(rank=1, dropout=0.0, targets=("q",))  # little to compile
-    study = replace(micro_spec, fine_tuning=tuning, lora=lora, rates=(1e-2,))
+    study = replace(micro_spec, fine_tuning=tuning, lora=lora, rates=(1e-2,), seeds=(1,))
     spec = EdgeAuditSpec(study, (METHOD,), num_calibration_runs=4, num_audit_runs=2, num_measured=1)
     return EdgeAudit(Candidates(micro, ("0_1", "2_3")), spec)
 
@@ -26,15 +27,15 @@ def audit(micro, micro_spec):
 def trained(audit):
     """Models of two runs with other sign vectors, and of retraining."""
     runs = tuple(int(np.flatnonzero(audit.signs[:, 0] == sign)[0]) for sign in (1, -1))
-    return runs, audit._fine_tuned(runs)
+    return runs, audit.fine_tuned(runs)
 
 
 @pytest.fixture(scope="module")
 def forgotten(audit, trained):
     runs, whole = trained
-    keys = audit._keys(1, f"method {METHOD}", audit.spec.num_runs)[np.array(runs)]
+    keys = run_keys(1, f"method {METHOD}", audit.spec.num_runs)[np.array(runs)]
     reading = audit._runs.take(runs)
-    params, norms = audit._models.unlearn(METHOD, reading, [1e-2, 1e-2], keys, whole, METHOD)
+    params, norms = audit._fine_tuned.models.unlearn(METHOD, reading, [1e-2, 1e-2], keys, whole, METHOD)
     return params, norms, keys, reading
 
 
@@ -43,7 +44,9 @@ def test_a_model_of_its_own_forgets_as_a_shared_one_does(audit, trained, forgott
     (_, whole), (params, norms, keys, reading) = trained, forgotten
     run = lambda leaf: leaf[1]  # noqa: E731
     alone = UnlearningRun(keys[1:], reading.retain[None], reading.forget[1:], np.array([1e-2], np.float32))
-    expected = unlearn_on(audit.questions, audit._models.settings, METHOD, alone, jax.tree.map(run, whole))
+    expected = unlearn_on(
+        audit.questions, audit._fine_tuned.models.settings, METHOD, alone, jax.tree.map(run, whole)
+    )
     for one, other in zip(
         jax.tree.leaves(jax.tree.map(run, params.adapters)), jax.tree.leaves(expected.params.adapters)
     ):
@@ -60,7 +63,7 @@ def test_runs_learn_what_their_signs_say(audit, trained):
     leaves = jax.tree.leaves(whole)
     assert any(not np.array_equal(leaf[0], leaf[1]) for leaf in leaves)
     members = audit._runs.members[[runs[0]] * 2]
-    again = audit._models.train(members, audit._keys(5, "training", 2), "again")
+    again = audit._fine_tuned.models.train(members, run_keys(5, "training", 2), "again")
     for leaf, found in zip(leaves, jax.tree.leaves(again)):
         np.testing.assert_array_equal(found[0], leaf[0])
         np.testing.assert_array_equal(found[1], leaf[0])
@@ -78,6 +81,6 @@ def test_a_score_is_the_log_likelihood_of_the_answer(audit, trained, forgotten):
             ..., 0
         ]
         expected = (picked * np.asarray(tokens.answer)[:, 1:]).sum(axis=1).reshape(rows.shape)
-        scores = audit._models.score(found)
+        scores = audit._fine_tuned.models.score(found)
         assert scores.shape == (2, 2, 20)
         np.testing.assert_allclose(scores[1], expected, rtol=1e-4)

@@ -89,6 +89,25 @@ def test_the_interval_covers_as_often_as_it_says():
     assert covered >= 86  # 95 % of 100, less four standard errors
 
 
+def test_pairs_of_one_cluster_are_resampled_together():
+    """Five graphs of six pairs that agree within a graph: the interval is that of five pairs, not of thirty."""
+    x, y = np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 4, 3, 5])
+    many = (np.repeat(x, 6), np.repeat(y, 6))
+    names = [f"graph {number}" for number in range(5) for _ in range(6)]
+    clustered, few, pairs = (
+        rank_correlation(*many, clusters=names),
+        rank_correlation(x, y),
+        rank_correlation(*many),
+    )
+    assert (clustered.low, clustered.high) == pytest.approx((few.low, few.high))
+    assert clustered.estimate == pairs.estimate
+    assert clustered.high - clustered.low > pairs.high - pairs.low
+    with pytest.raises(InputError, match="clusters must name one of at least 4"):
+        rank_correlation(x, y, clusters=["a", "a", "b", "b", "c"])
+    with pytest.raises(InputError, match="for each of 5 pairs"):
+        rank_correlation(x, y, clusters=["a", "b", "c", "d"])
+
+
 def test_what_does_not_vary_has_no_rank_correlation():
     with pytest.raises(InputError, match="must vary"):
         rank_correlation([1, 1, 1, 1], [1, 2, 3, 4])

@@ -115,7 +115,7 @@ def test_models_that_share_a_base_are_those_with_merged_adapters(micro):
 
 def test_blocks_of_rows_give_the_same(micro, models, found, monkeypatch):
     per_row = micro.tokens.answer_length * micro.model.spec.vocabulary_size
-    monkeypatch.setattr(MODULE, "_LOGITS", 30 * per_row)
+    monkeypatch.setattr(MODULE, "LOGITS", 30 * per_row)
     monkeypatch.setattr(MODULE, "_SPOKEN", 33)
     for one, two in zip(measure(micro, models, free_running=True), found):
         for name in two:

@@ -5,7 +5,7 @@ import pytest
 
 from jaxaudit.errors import InputError
 from jaxaudit.study import Case, Study, Tried, choose_rates, tuning_cases
-from jaxaudit.study.rates import best_rate
+from jaxaudit.study.rates import best_rate, strongest_rate
 
 
 def tried(rate, forget, retain, allowed):
@@ -21,6 +21,19 @@ def test_the_allowed_rate_that_forgets_most_is_taken():
 def test_of_equals_the_smallest_and_without_allowed_ones_the_most_useful():
     assert best_rate([tried(1e-2, 0.3, 0.9, True), tried(1e-3, 0.3, 0.9, True)]) == 1e-3
     assert best_rate([tried(1e-2, 0.0, 0.1, False), tried(1e-3, 0.4, 0.7, False)]) == 1e-3
+
+
+def test_the_strong_rule_takes_the_smallest_rate_that_forgets_enough():
+    rows = [tried(1e-4, 0.9, 1.0, False), tried(1e-3, 0.3, 0.9, True), tried(1e-2, 0.0, 0.2, True)]
+    assert strongest_rate(rows[::-1]) == 1e-3
+    assert strongest_rate([tried(1e-2, 0.4, 0.9, False), tried(1e-3, 0.4, 0.1, False)]) == 1e-3
+
+
+@pytest.mark.parametrize("rule", [best_rate, strongest_rate])
+def test_a_model_that_diverged_is_the_last_resort(rule):
+    diverged = Tried("npo", 1e-4, 0.0, 1.0, False, finite=False)
+    assert rule([diverged, tried(1e-2, 0.9, 0.1, False)]) == 1e-2
+    assert rule([diverged]) == 1e-4
 
 
 @pytest.fixture

@@ -53,3 +53,12 @@ def test_what_is_large_can_be_kept_on_disk_only(tmp_path):
     memory = ResultStore(None)
     memory.put("weights", {"x": np.ones(3)}, keep=False)  # there is no disk
     assert memory.get("weights") is not None
+
+
+def test_what_is_not_kept_is_read_again(tmp_path):
+    results = ResultStore(tmp_path)
+    results.put("one", {"a": np.ones(2)}, keep=False)
+    assert results.get("one", keep=False)["a"].tolist() == [1.0, 1.0]
+    assert not results._memory
+    assert results.get("one")["a"].tolist() == [1.0, 1.0]
+    assert list(results._memory) == ["one"]
