@@ -98,10 +98,17 @@ def audit_of(options: EpsilonOptions, point: Point, reporter: Reporter) -> EdgeA
     )
 
 
-def result_of(options: EpsilonOptions, point: Point, reporter: Reporter) -> PointResult:
+def choose_rates(point: Point, audit: EdgeAudit) -> None:
+    """Make what rates are chosen on, and say what was chosen: here it is early enough to try others."""
+    audit.reporter.say(f"{point.name}: choosing rates")
+    for variant, choice in audit.rates().items():
+        notes = [*([] if choice.met else ["no rate is allowed"]), *(["at an end"] if choice.at_end else [])]
+        audit.reporter.say(f"{point.name}, {variant}: {choice.rate:g} {', '.join(notes)}".rstrip())
+
+
+def result_of(point: Point, audit: EdgeAudit) -> PointResult:
     """Make all runs of a point that are missing, and analyse them."""
-    reporter.say(point.name)
-    audit = audit_of(options, point, reporter)
+    audit.reporter.say(point.name)
     audit.ensure(audit.spec.rows)
     rows = {row: edge_epsilon(audit, row) for row in audit.spec.rows}
     return PointResult(point.name, point, audit, rows, control_looks(audit))
@@ -127,7 +134,10 @@ def _show(options: EpsilonOptions) -> None:
     if options.dry_run:
         print(cost_text(options, points))
         return
-    pistol_page.show(build([result_of(options, point, reporter) for point in points]), options)
+    audits = {point: audit_of(options, point, reporter) for point in points}
+    for point, audit in audits.items():
+        choose_rates(point, audit)
+    pistol_page.show(build([result_of(point, audit) for point, audit in audits.items()]), options)
 
 
 def cost_text(options: EpsilonOptions, points: Sequence[Point]) -> str:

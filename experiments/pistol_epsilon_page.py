@@ -18,7 +18,7 @@ from pistol_page import Page
 
 from jaxaudit.analysis import Analysis
 from jaxaudit.report.blocks import Section, Table, Text, Warn
-from jaxaudit.study import SCORE_DEFINITION, RateChoice, look_document
+from jaxaudit.study import BEFORE, SCORE_DEFINITION, RateChoice, look_document
 from jaxaudit.study.figures import draw_epsilon
 from jaxaudit.study.page import rates_table, with_interval
 
@@ -28,19 +28,23 @@ MANY_RUNS = 20
 """Calibration runs, below which a page says what a design cannot show."""
 _OF_GRAPH = ("epochs", "seeds", "tuning_seed")
 """Settings that differ between graphs."""
-HOW_TO_READ = (
+_HOW_TO_READ = (
     "Every run learns the retained edges and half of the candidates (drawn at random, the sign vector), and then "
     "forgets that half. The attacker sees the score of every question of every candidate, one number each, and guesses "
-    f"which half it was; the score is the {SCORE_DEFINITION}. Per question one Gaussian is fitted to the calibration "
-    "runs that learnt the edge and one to the others; the number of guesses is chosen on calibration runs alone. "
+    "which half it was; the score is the {score}. By the batchwise predictor, per question one Gaussian is fitted to "
+    "the calibration runs that learnt the edge and one to the others, with one variance; by the joint one, one to the "
+    "runs of every sign vector, of which there are few enough for all to be calibrated: without unlearning, runs with "
+    "the same sign vector are the same model, and its guess is a look into a table. The number of guesses is chosen on "
+    "calibration runs alone. "
     "Epsilon is the direct bound from the number of right guesses in the audited runs, at delta = 0: with a smaller "
     "epsilon, so many right guesses would be less probable than the significance. 0 means no evidence that anything is "
     "left; the ceiling is what perfect guesses would give.",
-    "Each row is looked at several times: with all questions, with exclusive ones (no retained edge has the answer) "
-    "and with shared ones (a retained edge has the answer, an address, too), and by the joint predictor where there "
-    "are few candidates. Every look has an equal share of the significance of 0.05, so that all looks at a row hold "
-    "together. Rows are claims about different methods, each at its own level. r is the number of guesses, the share "
-    "epsilon divided by the ceiling, which is that of guessing every edge.",
+    "Each row is looked at several times: with all questions, with shared ones (addresses of entities that have a "
+    "retained contract, too), with the others, called exclusive (values of few kinds, such as a percentage, may recur "
+    "among the retained answers by chance), and by the joint predictor where there are few candidates. Every look has "
+    "an equal share of the significance of {significance:g}, so that all looks at a row hold together. Rows are claims "
+    "about different methods, each at its own level. r is the number of guesses, the share epsilon divided by the "
+    "ceiling, which is that of guessing every edge.",
     "Exact retraining learns the retained edges only, in as many updates. It draws no random number and does not "
     "depend on the sign vector, so one model stands for all runs, its scores are the same in every run, and epsilon is "
     "0 by construction; it is there for its ROUGE-1. What can fail is the control: the scores without unlearning, "
@@ -48,7 +52,8 @@ HOW_TO_READ = (
     "alarm with a probability of at most the significance.",
     "Forget and retain are ROUGE-1 recall of greedy answers in the first audited runs: of the questions that a run "
     "learnt and forgot, and of the retained edges. The deviation score (DS) is 100 times the distance of the two means "
-    "from (0, 1), with a 95 % bootstrap interval over these runs and their questions, which are few; beside it stand "
+    "from (0, 1), with a rough 95 % bootstrap interval over these runs and their questions, which are few (of exact "
+    "retraining, of which there is one model, over questions alone); beside it stand "
     "that of retraining on the same questions and the distance of the two pairs of means.",
     "Graphs have seeds of their own: values, candidates, sign vectors, order and noise. Methods of one graph share its "
     "fine-tuned models.",
@@ -78,7 +83,7 @@ def build(results: Sequence[PointResult]) -> Page:
                 ),
             ),
             Section("Learning rates", (Text(_RATES), *_rates(results))),
-            Section("How to read it", tuple(map(Text, HOW_TO_READ))),
+            Section("How to read it", how_to_read(results[0].audit.spec.significance)),
             conditions(results),
             Section("Seconds", (Text(_SECONDS), seconds_table(results))),
         ),
@@ -98,6 +103,11 @@ def build(results: Sequence[PointResult]) -> Page:
     )
 
 
+def how_to_read(significance: float) -> tuple[Text, ...]:
+    """What the columns mean."""
+    return tuple(Text(one.format(score=SCORE_DEFINITION, significance=significance)) for one in _HOW_TO_READ)
+
+
 _RATES = (
     "Chosen on a run that is not audited, with another seed and sign vector. Forget is the share of tokens "
     "of exclusive forgotten answers that come first, given the true ones before them; retain the share of retained "
@@ -114,8 +124,8 @@ _LOOKS = (
 )
 _SCORES = (
     "Mean score of a question (log-likelihood of its true answer, in nats) over all runs: of edges that the run learnt "
-    "and then forgot, and of the other candidates, which it never saw. Retraining never saw any of them. AUC of shared "
-    "and of as many exclusive questions of the same edges (0.5 is chance)."
+    "and then forgot, and of the other candidates, which it never saw. Retraining never saw any of them. AUC of the "
+    "shared and of the exclusive address of edges that have one of either (0.5 is chance)."
 )
 _SECONDS = (
     "Wall time of all that was made, in whatever session: fine-tuning of the runs; choosing rates; and of every row "
@@ -316,10 +326,12 @@ def _warnings(results: Sequence[PointResult]) -> tuple[Warn, ...]:
         for one in result.rows.values():
             name = f"{result.point.title}, {title(one.row)}"
             notes = dict.fromkeys(note for analysis in one.analyses.values() for note in analysis.notes)
+            # Among the many looks at all rows a few are worse than chance by chance; without unlearning none may be.
             seen = [
                 note
                 for note in notes
-                if note.startswith(("failed", "too many")) or "worse than chance" in note
+                if note.startswith(("failed", "too many"))
+                or (one.row == BEFORE and "worse than chance" in note)
             ]
             found += [f"{name}: {note}." for note in seen]
             if one.num_untouched:

@@ -46,6 +46,13 @@ class Point(NamedTuple):
     predictors: tuple[PredictorName, ...] = ("batchwise",)
     density: bool = False
     """Whether it is one of the graphs of 28 contracts, of which density alone differs."""
+    shape: str = ""
+    """Points of the same shape are one graph with other values; its own name by default."""
+
+    @property
+    def cluster(self) -> str:
+        """What it shares with other points."""
+        return self.shape or self.name
 
     def seed(self, purpose: str, base: int = 0) -> int:
         """A seed of its own for every graph and purpose: two graphs share neither values nor signs nor noise."""
@@ -86,7 +93,7 @@ POINTS = {
         Point("complete", "complete graph, 28 edges", lambda: complete(8), 20, density=True),
         Point("star", "star, 28 edges", lambda: star(29), 20, density=True),
         Point("dataset-1", "Dataset 1, 12 candidates", dataset_1_graph, 12),
-        Point("joint", "Dataset 1, 6 candidates", dataset_1_graph, 6, _BOTH),
+        Point("joint", "Dataset 1, 6 candidates", dataset_1_graph, 6, _BOTH, shape="dataset-1"),
         Point("half", "half of Dataset 1", _half, 8),
         Point("small", "chain, 6 edges", lambda: chain(7), 4),
         Point("small-joint", "chain, 4 edges", lambda: chain(5), 2, _BOTH),
@@ -148,7 +155,7 @@ SIZES: dict[StudyPreset, Size] = {
             "cpu",
             fine_tuning=replace(FINE_TUNING, epochs=30),
             batch_size=10,
-            rates=(1e-4, 2e-4, 5e-4, 1e-3, 3e-3, 1e-2),
+            rates=(5e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 1e-3, 3e-3, 1e-2, 3e-2),
         ),
         num_updates=120,
     ),

@@ -8,15 +8,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from jaxaudit.checks import check_integer
-from jaxaudit.data.pistol import PistolData, edge_degrees, shared_questions
+from jaxaudit.data.pistol import PistolData, address_questions, edge_degrees, shared_questions
 from jaxaudit.errors import InputError
 from jaxaudit.scored import ScoredRuns
 from jaxaudit.signs import forget_indices, member_indices
 from jaxaudit.study.questions import QuestionSet
 
 PARTS = ("all", "exclusive", "shared")
-"""Questions that an attacker may look at: every question of the candidates; those whose answer no retained edge has;
-and the others, whose answer, an address, is legitimately retained."""
+"""Questions that an attacker may look at: every question of the candidates; all but the addresses of entities that have
+a retained contract; and these addresses, which are legitimately retained. Values of few kinds, such as a percentage,
+recur by chance among the retained answers, and count as exclusive all the same: they are this contract's."""
 
 Runs = TypeVar("Runs", bound=ScoredRuns)
 
@@ -88,8 +89,13 @@ class Candidates:
 
     @cached_property
     def shared(self) -> Bool[np.ndarray, "groups size"]:
-        """Questions of candidates whose answer a retained edge has, too."""
+        """Questions of candidates that ask for the address of an entity that has a retained contract, too."""
         return np.array(shared_questions(self.questions.data, self.edges)).reshape(self.rows.shape)
+
+    @cached_property
+    def addresses(self) -> Bool[np.ndarray, "groups size"]:
+        """Questions of candidates that ask for an address."""
+        return np.array(address_questions(self.questions.data, self.edges)).reshape(self.rows.shape)
 
     @cached_property
     def parts(self) -> dict[str, Bool[np.ndarray, "groups size"]]:
@@ -148,24 +154,15 @@ class Candidates:
             raise InputError(f"part must be one of {', '.join(self.parts)}, got {part!r}")
         return restrict_to(runs, self.parts[part])
 
-    def matched(self, *, seed: int) -> dict[str, Bool[np.ndarray, "groups size"]]:
-        """Of every edge as many ``exclusive`` as ``shared`` questions, so that the two kinds can be compared.
+    def matched(self) -> dict[str, Bool[np.ndarray, "groups size"]]:
+        """Addresses of edges one of whose two is ``exclusive`` and the other ``shared``, so that these can be compared.
 
-        Of the kind that has more, some are drawn. Without an edge that has both kinds nothing is returned.
-
-        Parameters
-        ----------
-        seed
-            Of the draw.
+        Other questions have answers of another kind and length, and would be told apart better or worse for that
+        alone. Without such an edge nothing is returned.
         """
-        rng = np.random.default_rng([seed, *b"matched"])
-        flags = {name: np.zeros(self.rows.shape, bool) for name in PARTS[1:]}
-        for edge, shared in enumerate(self.shared):
-            kinds = dict(zip(PARTS[1:], (np.flatnonzero(~shared), np.flatnonzero(shared))))
-            count = min(map(len, kinds.values()))
-            for name, own in kinds.items():
-                flags[name][edge, rng.permutation(own)[:count]] = True
-        return flags if flags["shared"].any() else {}
+        both = (self.shared.any(axis=1) & (self.addresses & ~self.shared).any(axis=1))[:, None]
+        flags = {"exclusive": self.addresses & ~self.shared & both, "shared": self.shared & both}
+        return flags if both.any() else {}
 
 
 def restrict_to(runs: Runs, flags: Bool[np.ndarray, "groups size"]) -> Runs:

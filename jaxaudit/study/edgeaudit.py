@@ -34,7 +34,7 @@ from jaxaudit.study.rates import RateChoice
 from jaxaudit.study.resultstore import Arrays, ResultStore
 from jaxaudit.unlearn.preference import PRESETS
 
-_FORMAT = 2
+_FORMAT = 3
 """Raised when the code changes what a stored result means."""
 _ALL = -1
 """In place of the number of a run: retraining, one model whatever the sign vector."""
@@ -87,11 +87,11 @@ class EdgeAudit:
         self.store = ResultStore(None if store is None else store / self._fingerprint()[:16])
 
     def _fingerprint(self) -> str:
-        """Of all that a run depends on; not of methods, rules and rates, which are in the names of the results."""
-        design = {
-            name: self.design.as_dict()[name]
-            for name in ("num_calibration_runs", "num_audit_runs", "predictor")
-        }
+        """Of all that a run depends on; not of methods, rules and rates, which are in the names of the results.
+
+        Nor of the number of audited runs: signs and noise of the first ones are the same if more are made.
+        """
+        design = {name: self.design.as_dict()[name] for name in ("num_calibration_runs", "predictor")}
         study = self.spec.study
         reading = [study.reading, asdict(PRESETS[study.reading])]
         about = [_FORMAT, reading, self.candidates.edges, design, self.seed, study.tuning_seed]
@@ -242,7 +242,11 @@ class EdgeAudit:
             name: {run for run in range(self.spec.num_runs) if not self._is_made(name, row, run)}
             for name, row in rows.items()
         }
-        for part in in_chunks(sorted(set[int]().union(*missing.values())), self.spec.study.chunk):
+        # Those that are measured first: they tell soon whether what is learnt is remembered.
+        wanted = sorted(
+            set[int]().union(*missing.values()), key=lambda run: (run not in self.measured_runs, run)
+        )
+        for part in in_chunks(wanted, self.spec.study.chunk):
             whole = self.fine_tuned(part)
             for name, row in rows.items():
                 own = [run for run in part if run in missing[name]]

@@ -159,7 +159,7 @@ class EdgeModels:
 
 
 def run_keys(seed: int, purpose: str, count: int) -> Array:
-    """Of all runs for one purpose; every training and every method has noise of its own.
+    """Of all runs for one purpose; every training and every method has noise of its own, that of more runs goes on.
 
     Parameters
     ----------
@@ -170,8 +170,8 @@ def run_keys(seed: int, purpose: str, count: int) -> Array:
     count
         Runs.
     """
-    keys = jax.random.split(stream_key(seed, "noise"), count)
-    return jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, zlib.crc32(purpose.encode()))
+    key = jax.random.fold_in(stream_key(seed, "noise"), zlib.crc32(purpose.encode()))
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(count))
 
 
 @lru_cache(maxsize=16)  # the same function for the same model, so that it is compiled once

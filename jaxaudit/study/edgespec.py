@@ -67,6 +67,9 @@ class EdgeAuditSpec:
         check_integer("num_measured", self.num_measured, low=1, high=self.num_audit_runs)
         for rule in self.rules:
             check_choice("rules", rule, get_args(Rule))
+        for name, values in (("methods", self.chosen_methods), ("rules", self.rules)):
+            if len(set(values)) < len(values):
+                raise InputError(f"{name} must be different, got {values}")
         if not self.predictors or len(set(self.predictors)) < len(self.predictors):
             raise InputError(f"predictors must be different and at least one, got {self.predictors}")
 

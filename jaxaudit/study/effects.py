@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy import stats
 
@@ -16,7 +16,7 @@ from jaxaudit.study.outcome import Outcome
 from jaxaudit.study.resampling import paired_interval
 
 MIN_CLUSTERS = 4
-"""Clusters, or pairs, below which a bootstrap says nothing."""
+"""Names of a factor, or pairs, below which a bootstrap says nothing."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ def rank_correlation(
     x: ArrayLike,
     y: ArrayLike,
     *,
-    clusters: Sequence[str] | None = None,
+    factors: Sequence[Sequence[str]] = (),
     confidence: float = 0.95,
     num_resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Spearman's rank correlation, with a percentile bootstrap interval over the pairs, or over clusters of pairs.
+    """Spearman's rank correlation, with a percentile bootstrap interval over the pairs, or over what they share.
 
-    Pairs are taken for independent, unless they are in clusters. Edges of one graph are not quite: they share models,
+    Pairs are taken for independent, unless factors are given. Edges of one graph are not quite: they share models,
     entities and questions, so the interval speaks about other edges of such a graph, not about other graphs. Resamples
     in which all ``x`` or all ``y`` are equal have no correlation, and are left out.
 
@@ -100,9 +100,10 @@ def rank_correlation(
     ----------
     x, y
         One value per edge each; at least 4, not all equal.
-    clusters
-        Of every pair the name of what it shares with others, such as its graph: these are resampled as a whole. At
-        least 4 different ones; with as few, intervals are too short.
+    factors
+        Each names, of every pair, what it shares with others, such as its graph, or its method. All pairs of one name
+        are resampled as a whole; several factors are crossed, and resampled independently (Owen's pigeonhole
+        bootstrap). At least 4 different names in each; with as few, intervals are too short.
     confidence
         In (0, 1).
     num_resamples, seed
@@ -111,7 +112,11 @@ def rank_correlation(
     Raises
     ------
     InputError
-        If there are too few pairs or clusters, or a side does not vary.
+        If there are too few pairs or names, or a side does not vary.
+
+    References
+    ----------
+    Owen (2007), The pigeonhole bootstrap. Annals of Applied Statistics 1(2).
 
     Examples
     --------
@@ -124,17 +129,19 @@ def rank_correlation(
         raise InputError(f"x and y must be at least 4 numbers each, got shapes {first.shape}, {second.shape}")
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         raise InputError("x and y must vary for a rank correlation, got equal values")
-    labels = list(map(str, range(len(first)))) if clusters is None else list(clusters)
-    members = [np.flatnonzero(np.array(labels) == label) for label in dict.fromkeys(labels)]
-    if len(labels) != len(first) or len(members) < MIN_CLUSTERS:
-        raise InputError(
-            f"clusters must name one of at least {MIN_CLUSTERS} clusters for each of {len(first)} pairs, got {labels}"
-        )
-    draws = np.random.default_rng(seed).integers(len(members), size=(num_resamples, len(members)))
-    if clusters is None:
+    for labels in factors:
+        if len(labels) != len(first) or len(set(labels)) < MIN_CLUSTERS:
+            raise InputError(
+                f"factors must name one of at least {MIN_CLUSTERS} clusters for each of {len(first)} pairs, got "
+                f"{list(labels)}"
+            )
+    rng = np.random.default_rng(seed)
+    if not factors:
+        draws = rng.integers(len(first), size=(num_resamples, len(first)))
         found = _spearman(first[draws], second[draws])
     else:
-        rows = (np.concatenate([members[number] for number in draw]) for draw in draws)
+        counts = np.prod([_times_drawn(labels, num_resamples, rng) for labels in factors], axis=0)
+        rows = (np.repeat(np.arange(len(first)), times) for times in counts)
         found = np.array([_spearman(first[own][None], second[own][None])[0] for own in rows])
     found = found[np.isfinite(found)]
     tail = (1 - confidence) / 2
@@ -143,12 +150,20 @@ def rank_correlation(
     return Interval(estimate, float(low), float(high), confidence, "pairs", "bootstrap")
 
 
-def rank_agreement(x: ArrayLike, y: ArrayLike, *, clusters: Sequence[str] | None = None) -> Interval:
+def _times_drawn(
+    labels: Sequence[str], num_resamples: int, rng: np.random.Generator
+) -> Int[np.ndarray, "resamples pairs"]:
+    """How often every pair is drawn if its names are drawn with replacement, as many as there are."""
+    names, place = np.unique(list(labels), return_inverse=True)
+    return rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=num_resamples)[:, place]
+
+
+def rank_agreement(x: ArrayLike, y: ArrayLike, *, factors: Sequence[Sequence[str]] = ()) -> Interval:
     """`rank_correlation`; if a side does not vary, nothing goes with anything: 0, with an interval of no width.
 
     Parameters
     ----------
-    x, y, clusters
+    x, y, factors
         As of `rank_correlation`.
 
     Examples
@@ -158,7 +173,7 @@ def rank_agreement(x: ArrayLike, y: ArrayLike, *, clusters: Sequence[str] | None
     """
     if np.size(x) and np.size(y) and 0 in (np.ptp(x), np.ptp(y)):
         return Interval(0.0, 0.0, 0.0, 0.95, "pairs", "bootstrap")
-    return rank_correlation(x, y, clusters=clusters)
+    return rank_correlation(x, y, factors=factors)
 
 
 def _spearman(

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy import stats
 
 from jaxaudit.analysis import Analysis, analyse
 from jaxaudit.bound import Plan, plan
@@ -143,17 +142,12 @@ def control_looks(audit: EdgeAudit) -> dict[Look, Analysis]:
 
 
 def matched_auc(
-    candidates: Candidates,
-    spec: EdgeAuditSpec,
-    calibration: CalibrationRuns,
-    audited: AuditedRuns,
-    *,
-    seed: int,
+    candidates: Candidates, spec: EdgeAuditSpec, calibration: CalibrationRuns, audited: AuditedRuns
 ) -> dict[str, float]:
-    """How well an attacker tells learnt edges by ``shared`` and by as many ``exclusive`` questions of the same edges.
+    """How well an attacker tells learnt edges by a ``shared`` and by an ``exclusive`` address of the same edge.
 
-    Area under the ROC curve of all pairs of an audited run that did not fail and an edge with both kinds of questions;
-    0.5 is chance. Nothing of this enters a bound. Empty if no edge has both kinds.
+    Area under the ROC curve of all pairs of an audited run that did not fail and an edge with both; 0.5 is chance.
+    Nothing of this enters a bound. Empty if no edge has both.
 
     Parameters
     ----------
@@ -163,11 +157,9 @@ def matched_auc(
         Its design.
     calibration, audited
         Scores of disjoint runs.
-    seed
-        Of the draw of questions.
     """
     found = {}
-    for kind, flags in candidates.matched(seed=seed).items():
+    for kind, flags in candidates.matched().items():
         design = spec.design(candidates.num_groups).replace(predictor="batchwise")
         one = analyse(design, restrict_to(calibration, flags), restrict_to(audited, flags))
         edges, runs = flags.any(axis=1), ~audited.failed
@@ -177,11 +169,11 @@ def matched_auc(
 
 def _auc(values: Float[np.ndarray, "runs edges"], learnt: Bool[np.ndarray, "runs edges"]) -> float:
     """Probability that a learnt one has the larger value; one half without either kind."""
-    count, others = int(learnt.sum()), int((~learnt).sum())
-    if not count or not others:
+    from sklearn.metrics import roc_auc_score  # slow to import, and needed here only
+
+    if not learnt.any() or learnt.all():
         return 0.5
-    ranks = stats.rankdata(values).reshape(values.shape)
-    return float((ranks[learnt].sum() - count * (count + 1) / 2) / (count * others))
+    return float(roc_auc_score(learnt.ravel(), values.ravel()))
 
 
 def edge_success(
@@ -236,7 +228,7 @@ class EdgeEpsilon:
     deviation: Deviation
     """Of the measured runs together, beside the retrained model on the same questions."""
     score: Interval
-    """The deviation score, with a bootstrap interval over the measured runs and their questions."""
+    """The deviation score, with a rough bootstrap interval over the measured runs and their questions."""
     forget: float
     """ROUGE-1 recall of the questions that the measured runs learnt and forgot, mean over questions and runs."""
     retain: float
@@ -353,14 +345,14 @@ def edge_epsilon(audit: EdgeAudit, row: str) -> EdgeEpsilon:
         deviation=deviation_from_retraining(
             forget, retain, retrained_forget=floor_forget, retrained_retain=floor_retain
         ),
-        score=paired_interval(deviation_of_means, (forget, retain), num_seeds=count),
+        score=_score_interval(row, forget, retain),
         forget=float(forget.mean()),
         retain=float(retain.mean()),
         num_measured=count,
         signs=audited.signs,
         failed=audited.failed,
         **_of_scores(audit, row),
-        matched=matched_auc(own, spec, calibration, audited, seed=audit.seed),
+        matched=matched_auc(own, spec, calibration, audited),
     )
 
 
@@ -373,6 +365,20 @@ def _of_scores(audit: EdgeAudit, row: str) -> dict[str, Any]:
         "learnt": float(scores[learnt].mean()) if len(scores) else 0.0,
         "others": float(scores[~learnt].mean()) if len(scores) else 0.0,
     }
+
+
+def _score_interval(
+    row: str, forget: Float[np.ndarray, "runs forget"], retain: Float[np.ndarray, "runs retain"]
+) -> Interval:
+    """Rough, since runs are few, forget other edges each, and questions of one edge hang together.
+
+    Of retraining there is one model, so that only questions are resampled.
+    """
+    if row == RETRAINED:
+        tables, count = (forget.reshape(1, -1), retain[:1]), 1
+    else:
+        tables, count = (forget, retain), len(forget)
+    return paired_interval(deviation_of_means, tables, num_seeds=count)
 
 
 def _recalls(

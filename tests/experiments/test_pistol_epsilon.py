@@ -167,7 +167,7 @@ def test_a_reading_without_the_methods_is_refused(points):
 
 def one(name="chain", row="npo", *, rate=1e-3, epsilon=1.0, score=20.0, distance=20.0):
     """A method of a graph, as far as a check looks at it."""
-    point = SimpleNamespace(title=name)
+    point = SimpleNamespace(title=name, cluster=name)
     made = SimpleNamespace(
         row=row,
         rate=rate,
@@ -176,6 +176,7 @@ def one(name="chain", row="npo", *, rate=1e-3, epsilon=1.0, score=20.0, distance
         all_failed=False,
         deviation=SimpleNamespace(score=score, distance=distance, retrained_score=18.0),
         ceiling=10.0,
+        headline=SimpleNamespace(direct=SimpleNamespace(significance=0.01)),
     )
     return SimpleNamespace(name=name, point=point, methods=[made]), made
 
@@ -192,17 +193,44 @@ def test_two_rules_at_one_rate_are_one_pair(points):
 
 def test_a_relation_over_few_graphs_has_no_interval(points):
     checks = importlib.import_module("pistol_epsilon_checks")
+    methods = ("npo", "kl", "idk", "gradient_ascent")
     graphs = [
-        [one(name, epsilon=float(number + other), score=float(number)) for other in range(2)]
+        [
+            one(name, row, epsilon=float(number + other), score=float(number))
+            for other, row in enumerate(methods)
+        ]
         for number, name in enumerate("abcd")
     ]
-    pairs = [pair for own in graphs for pair in own]
-    found = checks.relations_of(pairs)["deviation score"]
-    assert found.estimate > 0.8
+    found = checks.relations_of([pair for own in graphs for pair in own])["deviation score"]
+    assert found.estimate > 0.6
     assert found.interval is not None
-    few = checks.relations_of(pairs[:4])["deviation score"]
-    assert few.interval is None
-    assert "no interval" in few.text
+    assert "over 4 graphs and 4 methods" in found.text
+    # Too few graphs, too few methods, and too few graphs though of many names.
+    same = [[(replace_cluster(result), made) for result, made in own] for own in graphs]
+    for few in (graphs[:3], [own[:3] for own in graphs], same):
+        relation = checks.relations_of([pair for own in few for pair in own])["deviation score"]
+        assert relation.interval is None
+        assert "no interval" in relation.text
+
+
+def replace_cluster(result):
+    """The same graph as another."""
+    cluster = "a" if result.point.cluster == "b" else result.point.cluster
+    return SimpleNamespace(**{**vars(result), "point": SimpleNamespace(title="", cluster=cluster)})
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict"),
+    [
+        ((0.1, 0.2, 0.3), "shows"),
+        ((0.3, 0.2, 0.1), "reversed"),
+        ((0.0, 0.0, 0.1), "does not show"),
+        ((0.1, 0.3, 0.2), "does not show"),
+        ((1.0, 1.0, 1.0), "at the ceiling everywhere: nothing could show"),
+    ],
+)
+def test_an_order_of_graphs_is_strict(points, shares, verdict):
+    assert importlib.import_module("pistol_epsilon_checks")._order(shares) == verdict
 
 
 def test_over_forgetting_is_no_good_score(points):

@@ -97,7 +97,7 @@ def fakes(monkeypatch):
 class FakeEdgeModels:
     """Stands in for the models of an audit: parameters are the questions that a model knows, as flags, and its number.
 
-    Ascent forgets everything that is not retained, as retraining would; any other method forgets nothing.
+    Ascent forgets just what it is told to; any other method forgets nothing. Both give a model another number.
     """
 
     def __init__(self, monkeypatch):
@@ -111,14 +111,19 @@ class FakeEdgeModels:
         self.trained += label.removeprefix("fine-tuning ").split(", ")
         known = np.zeros((len(members), models.questions.num_questions + 1), np.float32)
         np.put_along_axis(known, np.asarray(members), 1.0, axis=1)
-        known[:, -1] = np.asarray(jax.random.key_data(keys))[:, -1] % 1000
+        known[:, -1] = self._numbers(keys)
         return known
+
+    def _numbers(self, keys):
+        """By which a model's noise is made up, and its random numbers are seen."""
+        return np.asarray(jax.random.key_data(keys))[:, -1] % 100_000
 
     def unlearn(self, models, method, reading, rates, keys, whole, label):
         self.unlearned.append((method, tuple(rates)))
         after = np.array(whole)
         if method == "gradient_ascent":
-            after[:, models.candidates.rows.reshape(-1)] = 0.0
+            np.put_along_axis(after, np.asarray(reading.forget), 0.0, axis=1)
+        after[:, -1] = self._numbers(keys)
         return after, [1.0] * len(after)
 
     def measure(self, models, params, place, *, with_texts):

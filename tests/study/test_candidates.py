@@ -53,17 +53,23 @@ def test_without_shared_answers_there_is_one_part(micro):
     assert not apart.shared.any()
     assert set(apart.parts) == {"all"}
     assert apart.parts["all"].all()
-    assert apart.matched(seed=0) == {}
+    assert apart.matched() == {}
 
 
-def test_shared_and_exclusive_questions_are_compared_in_equal_numbers(candidates):
-    found = candidates.matched(seed=0)
+def test_a_shared_address_is_compared_with_the_other_one_of_the_same_edge(candidates):
+    found = candidates.matched()
     assert (found["shared"] == candidates.shared).all()
     assert found["exclusive"].sum(axis=1).tolist() == [1, 0, 0]
-    assert not (found["exclusive"] & candidates.shared).any()
-    draws = [candidates.matched(seed=seed)["exclusive"] for seed in range(5)]
-    assert len({draw.tobytes() for draw in draws}) > 1
-    assert (draws[0] == found["exclusive"]).all()
+    data, answers = candidates.questions.data, candidates.questions.answers
+    ((shared,), (exclusive,)) = (candidates.rows[found[kind]] for kind in ("shared", "exclusive"))
+    assert (answers[shared], answers[exclusive]) == tuple(f"{data.entities[node].address}." for node in "12")
+
+
+def test_of_edges_with_two_shared_addresses_nothing_is_compared(micro):
+    """The middle one of three: both of its companies have a retained contract."""
+    middle = Candidates(micro, ("1_2", "3_4"))
+    assert middle.shared.sum(axis=1).tolist() == [2, 1]
+    assert [flags.sum(axis=1).tolist() for flags in middle.matched().values()] == [[0, 1], [0, 1]]
 
 
 def test_an_attacker_sees_its_part_only(candidates):

@@ -113,7 +113,7 @@ def test_more_measured_runs_are_made_later(candidates, spec, edge_fakes, tmp_pat
         ({"fine_tuning": AdamWSpec(epochs=2, learning_rate=1e-2)}, {}, True),
         ({"reading": "pistol_code"}, {"methods": ("gradient_ascent",)}, True),
         ({}, {"num_calibration_runs": 5}, True),
-        ({}, {"num_audit_runs": 4}, True),
+        ({}, {"num_audit_runs": 4}, False),
         ({"chunk": 3, "rates": (1e-4,), "min_utility": 0.5}, {}, False),
         ({}, {"num_measured": 1, "methods": ("npo",), "rules": ("strong",), "significance": 0.1}, False),
     ],
@@ -154,6 +154,17 @@ def test_every_run_has_noise_of_its_own(candidates, spec):
     keys = [run_keys(audit.seed, purpose, 7) for purpose in ("training", "method npo")]
     data = np.concatenate([np.asarray(jax.random.key_data(one)) for one in keys])
     assert len({tuple(row) for row in data.tolist()}) == 14
+    assert (run_keys(audit.seed, "training", 3) == keys[0][:3]).all()
+
+
+@pytest.mark.parametrize("row", ["before", "npo"])
+def test_every_run_is_made_with_its_own_noise(candidates, spec, edge_fakes, row):
+    audit = EdgeAudit(candidates, spec)
+    noise = audit.scored(row).scores - (audit.signs == 1)[:, :, None]
+    assert np.abs(noise).max() < 0.5
+    assert len({one.tobytes() for one in noise}) == 7
+    other = audit.scored("npo" if row == "before" else "before").scores
+    assert (other != audit.scored(row).scores).all()
 
 
 def test_an_unknown_row_is_named(candidates, spec, edge_fakes):

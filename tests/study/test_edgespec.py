@@ -37,6 +37,8 @@ def test_signs_are_drawn_for_the_joint_predictor_if_it_is_asked_for():
             r"fine_tuning_lora must have dropout 0 in an audit of edges, got 0\.05",
         ),
         ({"rules": ("best",)}, "rules must be one of"),
+        ({"rules": ("strong", "strong")}, "rules must be different"),
+        ({"methods": ("npo", "npo")}, "methods must be different"),
         ({"num_measured": 11}, "num_measured"),
         ({"predictors": ()}, "predictors"),
         ({"predictors": ("joint", "joint")}, "predictors"),

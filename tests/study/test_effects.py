@@ -1,5 +1,7 @@
 """Differences beside retraining and rank correlations, against SciPy and made-up outcomes."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -94,18 +96,34 @@ def test_pairs_of_one_cluster_are_resampled_together():
     x, y = np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 4, 3, 5])
     many = (np.repeat(x, 6), np.repeat(y, 6))
     names = [f"graph {number}" for number in range(5) for _ in range(6)]
-    clustered, few, pairs = (
-        rank_correlation(*many, clusters=names),
-        rank_correlation(x, y),
-        rank_correlation(*many),
+    clustered, pairs = (
+        rank_correlation(*many, factors=factors, num_resamples=4000) for factors in ([names], [])
     )
-    assert (clustered.low, clustered.high) == pytest.approx((few.low, few.high))
+    # All ways to draw five of five: exactly what a bootstrap of the five pairs converges to.
+    every = np.array(list(itertools.product(range(5), repeat=5)))
+    values = np.array([stats.spearmanr(x[own], y[own]).statistic for own in every if len(set(own)) > 1])
+    low, high = np.quantile(values, [0.025, 0.975])
+    assert (clustered.low, clustered.high) == pytest.approx((low, high), abs=0.15)
     assert clustered.estimate == pairs.estimate
     assert clustered.high - clustered.low > pairs.high - pairs.low
-    with pytest.raises(InputError, match="clusters must name one of at least 4"):
-        rank_correlation(x, y, clusters=["a", "a", "b", "b", "c"])
+    with pytest.raises(InputError, match="factors must name one of at least 4"):
+        rank_correlation(x, y, factors=[["a", "a", "b", "b", "c"]])
     with pytest.raises(InputError, match="for each of 5 pairs"):
-        rank_correlation(x, y, clusters=["a", "b", "c", "d"])
+        rank_correlation(x, y, factors=[["a", "b", "c", "d"]])
+
+
+def test_what_methods_and_graphs_add_is_no_correlation():
+    """Effects of five methods, independent in x and y, seen in six graphs: intervals over both hold 0, mostly."""
+    rng = np.random.default_rng(0)
+    graphs, methods = (list(map(str, axis.ravel())) for axis in np.indices((6, 5)))
+    covered = {"both": 0, "graphs": 0}
+    for _ in range(60):
+        x, y = ((rng.normal(size=5) + 0.3 * rng.normal(size=(6, 5))).ravel() for _ in range(2))
+        for name, factors in (("both", [graphs, methods]), ("graphs", [graphs])):
+            found = rank_correlation(x, y, factors=factors, num_resamples=200)
+            covered[name] += found.low <= 0 <= found.high
+    assert covered["graphs"] < 30
+    assert covered["both"] >= 48  # too short with so few methods, as the docstring says
 
 
 def test_what_does_not_vary_has_no_rank_correlation():

@@ -31,6 +31,7 @@ from jaxaudit.data.pistol.graphs import (
 from jaxaudit.data.pistol.parsing import check_values, parse
 from jaxaudit.data.pistol.records import read_records, write_records
 from jaxaudit.data.pistol.structure import (
+    address_questions,
     edge_degrees,
     edge_distances,
     edge_domains,
@@ -60,6 +61,7 @@ __all__ = [
     "Question",
     "Record",
     "StructuredTofu",
+    "address_questions",
     "barabasi_albert",
     "chain",
     "check_values",

@@ -128,6 +128,29 @@ def shared_questions(data: PistolData, forget_edges: Iterable[str]) -> tuple[boo
     )
 
 
+def address_questions(data: PistolData, edges: Iterable[str]) -> tuple[bool, ...]:
+    """For each question of some edges, in file order: does it ask for an address, the same in all contracts of a party?
+
+    Raises
+    ------
+    InputError
+        As in `edge_distances`.
+
+    Examples
+    --------
+    >>> from jaxaudit.data.pistol import dataset_1
+    >>> sum(address_questions(dataset_1(), ["A_B", "E1_q1"]))
+    4
+    """
+    chosen = _check_edges(data, edges)
+    return tuple(
+        contract.contract_type.owner(question) is not None
+        for contract in data.contracts
+        if contract.edge in chosen
+        for question in contract.contract_type.questions
+    )
+
+
 class RecordSplit(NamedTuple):
     """All records, by what forgetting an edge may do to them."""
 
