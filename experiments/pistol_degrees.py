@@ -1,6 +1,7 @@
 """Deviation score and distance to retraining against the degree of the forgotten edge, over all edges of Dataset 1.
 
-    python experiments/pistol_degrees.py [--preset cpu|paper|smoke] [--reading pistol_paper|pistol_code] [--dry-run]
+    python experiments/pistol_degrees.py [--model small|smollm2|FOLDER] [--preset cpu|paper|smollm2|smoke]
+        [--reading pistol_paper|pistol_code] [--dry-run]
 
 The paper compares two edges; here every edge is forgotten in turn, with rank correlations and their intervals. Cost:
 `--dry-run` says it; what is finished is kept.

@@ -1,6 +1,7 @@
 """Table 3 of the PISTOL paper: forgetting edges of a sparse, a semi-dense and a dense graph (Dataset 2).
 
-    python experiments/pistol_table3.py [--preset cpu|paper|smoke] [--reading pistol_paper|pistol_code] [--dry-run]
+    python experiments/pistol_table3.py [--model small|smollm2|FOLDER] [--preset cpu|paper|smollm2|smoke]
+        [--reading pistol_paper|pistol_code] [--dry-run]
 
 Three random edges of each graph, one at a time, as in the paper. Cost: `--dry-run` says it; what is finished is kept.
 Paper (Llama2, deviation scores sparse, semi-dense, dense): UKL 55.8, 64.9, 56.0; NPO 20.8, 21.2, 20.8.

@@ -1,6 +1,7 @@
 """Table 5 of the PISTOL paper: forgetting contracts of an entity that was known before fine-tuning.
 
-    python experiments/pistol_table5.py [--preset cpu|paper|smoke] [--reading pistol_paper|pistol_code] [--dry-run]
+    python experiments/pistol_table5.py [--model small|smollm2|FOLDER] [--preset cpu|paper|smollm2|smoke]
+        [--reading pistol_paper|pistol_code] [--dry-run]
 
 One entity of the dense graph of Dataset 2 becomes Goldman Sachs or William Shakespeare. The small decoder never read
 the web: how well an entity is known is played by the number of its contracts in what it is pretrained on (12 and 3).
