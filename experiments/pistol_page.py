@@ -69,11 +69,12 @@ def checks_section(checks: Sequence[Check]) -> Section:
 
 def memory_check(outcomes: Sequence[Outcome], name: str = "") -> Check:
     """Whether the model knew everything before it unlearned."""
-    recall = memory(outcomes)
+    recalls = memory(outcomes)
+    recall, each = recalls.mean(), ", ".join(f"{one:.3f}" for one in recalls)
     return Check(
         f"{name + ': ' if name else ''}before unlearning, all answers are remembered (ROUGE-1 at least {REMEMBERED})",
         "yes" if recall >= REMEMBERED else "NO: what follows says nothing about unlearning",
-        f"recall {recall:.3f}",
+        f"recall {recall:.3f} (by seed: {each})",
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from jaxaudit.metrics import Interval
 from jaxaudit.report.blocks import Section, Table, Text, Warn
@@ -157,16 +158,17 @@ def ranks_table(outcomes: Mapping[str, Sequence[Outcome]], free_running: bool = 
     return Table(("forgotten", "method", *header), tuple(rows))
 
 
-def memory(outcomes: Sequence[Outcome]) -> float:
-    """Recall of all questions before unlearning, which must be at least `REMEMBERED`."""
+def memory(outcomes: Sequence[Outcome]) -> Float[np.ndarray, " seeds"]:
+    """Recall of all questions before unlearning, of every seed; the mean must be at least `REMEMBERED`."""
     before = next(one for one in outcomes if one.method == "before")
-    return float(np.concatenate([before.forget, before.retain], axis=1).mean())
+    known = np.concatenate([before.forget, before.retain], axis=1)
+    return known.reshape(len(before.seeds), -1).mean(axis=1)
 
 
 def warnings(outcomes: Mapping[str, Sequence[Outcome]]) -> tuple[Warn, ...]:
     """What forbids to read the tables as results about unlearning, if anything does."""
     found = []
-    unknown = [name for name, group in outcomes.items() if memory(group) < REMEMBERED]
+    unknown = [name for name, group in outcomes.items() if memory(group).mean() < REMEMBERED]
     if unknown:
         found.append(
             f"Before unlearning, the model does not remember its answers (ROUGE-1 below {REMEMBERED}): "
