@@ -67,7 +67,10 @@ def _layout(graph: nx.Graph) -> dict[Any, Any]:
     parts = sorted(nx.connected_components(graph), key=len, reverse=True)
     offset = 0.0
     for part in parts:
-        own = graph.subgraph(sorted(part))
+        # Not a subgraph, whose nodes may come in the order of a set, which is another one in every process.
+        own = nx.Graph()
+        own.add_nodes_from(sorted(part))
+        own.add_edges_from(graph.edges(part))
         radius = len(part) ** 0.5
         layout = nx.kamada_kawai_layout(own) if len(part) > 2 else nx.spring_layout(own, seed=_LAYOUT_SEED)
         places |= {
