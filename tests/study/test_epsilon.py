@@ -14,7 +14,6 @@ from jaxaudit.signs import draw_run_signs
 from jaxaudit.study import (
     Candidates,
     EdgeAudit,
-    EdgeAuditSpec,
     analyse_looks,
     ceiling_of,
     control_looks,
@@ -27,19 +26,13 @@ from jaxaudit.study.epsilon import edge_success
 
 
 @pytest.fixture
-def candidates(micro):
-    """Two of four edges; of either an address is retained."""
-    return Candidates(micro, ("0_1", "2_3"))
-
-
-@pytest.fixture
-def spec(micro_spec):
-    study = replace(micro_spec, lora=None, seeds=(1,))
-    return EdgeAuditSpec(
-        study,
-        ("gradient_ascent", "npo"),
+def spec(spec):
+    """More runs, and both predictors."""
+    return replace(
+        spec,
         num_calibration_runs=8,
         num_audit_runs=10,
+        num_measured=4,
         predictors=("batchwise", "joint"),
     )
 
