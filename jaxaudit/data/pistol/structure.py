@@ -120,12 +120,8 @@ def shared_questions(data: PistolData, forget_edges: Iterable[str]) -> tuple[boo
     0
     """
     forgotten = _check_edges(data, forget_edges)
-    return tuple(
-        flag
-        for contract in data.contracts
-        if contract.edge in forgotten
-        for flag in _shared(contract, _retained_nodes(data, forgotten))
-    )
+    retained = _retained_nodes(data, forgotten)
+    return _flags(data, forgotten, lambda contract: _shared(contract, retained))
 
 
 def address_questions(data: PistolData, edges: Iterable[str]) -> tuple[bool, ...]:
@@ -142,12 +138,8 @@ def address_questions(data: PistolData, edges: Iterable[str]) -> tuple[bool, ...
     >>> sum(address_questions(dataset_1(), ["A_B", "E1_q1"]))
     4
     """
-    chosen = _check_edges(data, edges)
-    return tuple(
-        contract.contract_type.owner(question) is not None
-        for contract in data.contracts
-        if contract.edge in chosen
-        for question in contract.contract_type.questions
+    return _flags(
+        data, _check_edges(data, edges), lambda contract: [owner is not None for owner in _owners(contract)]
     )
 
 
@@ -285,9 +277,20 @@ def _retained_nodes(data: PistolData, forgotten: Collection[str]) -> set[str]:
     return {node for contract in data.contracts if contract.edge not in forgotten for node in contract.nodes}
 
 
+def _flags(
+    data: PistolData, edges: Collection[str], flags_of: Callable[[Contract], list[bool]]
+) -> tuple[bool, ...]:
+    """Of every question of some edges, in file order."""
+    return tuple(flag for contract in data.contracts if contract.edge in edges for flag in flags_of(contract))
+
+
+def _owners(contract: Contract) -> list[int | None]:
+    """Whose address each question asks for."""
+    return [contract.contract_type.owner(question) for question in contract.contract_type.questions]
+
+
 def _shared(contract: Contract, retained_nodes: Collection[str]) -> list[bool]:
-    owners = [contract.contract_type.owner(question) for question in contract.contract_type.questions]
-    return [owner is not None and contract.parties[owner] in retained_nodes for owner in owners]
+    return [owner is not None and contract.parties[owner] in retained_nodes for owner in _owners(contract)]
 
 
 def _best_constant(answers: Iterable[str], score: Callable[[str, str], float]) -> str:
