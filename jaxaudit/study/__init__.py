@@ -12,8 +12,8 @@ arXiv 2406.16810v2 (2025).
 
 languagemodel
     The pretrained model: a published one, or a small one that is made here.
-questions
-    The data as tokens, with the parts that results are broken down by.
+questions, authorquestions
+    The data as tokens, with the parts that results are broken down by; for contracts, and for authors in TOFU's format.
 settings
     `StudySpec`, and presets.
 training, unlearning, measure, chunks
@@ -32,6 +32,7 @@ page, figures, report
     What a reader sees.
 """
 
+from jaxaudit.study.authorquestions import AuthorQuestions
 from jaxaudit.study.candidates import Candidates, draw_candidates
 from jaxaudit.study.cost import audit_line, cost_line, duration, untrained_model
 from jaxaudit.study.edgeaudit import EdgeAudit
@@ -112,6 +113,7 @@ __all__ = [
     "SHORT_NAMES",
     "SHORT_PRETRAINING",
     "STRONG",
+    "AuthorQuestions",
     "Candidates",
     "Case",
     "EdgeAudit",

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from jaxaudit.checks import check_integer
-from jaxaudit.data.pistol import PistolData, address_questions, edge_degrees, shared_questions
+from jaxaudit.data.pistol import GroupedRecords, address_questions, edge_degrees, shared_questions
 from jaxaudit.errors import InputError
 from jaxaudit.scored import ScoredRuns
 from jaxaudit.signs import forget_indices, member_indices
@@ -84,18 +84,18 @@ class Candidates:
     @cached_property
     def degrees(self) -> Int[np.ndarray, " groups"]:
         """Degree of every candidate: edges that touch it, itself included."""
-        degrees = edge_degrees(self.questions.data)
+        degrees = edge_degrees(self.questions.contracts)
         return np.array([degrees[edge] for edge in self.edges])
 
     @cached_property
     def shared(self) -> Bool[np.ndarray, "groups size"]:
         """Questions of candidates that ask for the address of an entity that has a retained contract, too."""
-        return np.array(shared_questions(self.questions.data, self.edges)).reshape(self.rows.shape)
+        return np.array(shared_questions(self.questions.contracts, self.edges)).reshape(self.rows.shape)
 
     @cached_property
     def addresses(self) -> Bool[np.ndarray, "groups size"]:
         """Questions of candidates that ask for an address."""
-        return np.array(address_questions(self.questions.data, self.edges)).reshape(self.rows.shape)
+        return np.array(address_questions(self.questions.contracts, self.edges)).reshape(self.rows.shape)
 
     @cached_property
     def parts(self) -> dict[str, Bool[np.ndarray, "groups size"]]:
@@ -183,7 +183,7 @@ def restrict_to(runs: Runs, flags: Bool[np.ndarray, "groups size"]) -> Runs:
     return type(runs)(runs.signs, scores, runs.run_ids, runs.failed, weights)
 
 
-def draw_candidates(data: PistolData, num_groups: int, *, seed: int) -> tuple[str, ...]:
+def draw_candidates(data: GroupedRecords, num_groups: int, *, seed: int) -> tuple[str, ...]:
     """Candidate edges, drawn from all over the graph without looking at it; in the order of the data.
 
     Parameters

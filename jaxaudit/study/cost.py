@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxaudit.data.pistol import PistolData
+from jaxaudit.data.pistol import GroupedRecords
 from jaxaudit.llm import PRESETS, DecoderSpec, TokenizedRecords
 from jaxaudit.runs import measured_matmul_peak
 from jaxaudit.study.candidates import Candidates
@@ -83,7 +83,7 @@ def token_operations(spec: DecoderSpec, *, gradient: bool, adapters: bool = Fals
 def estimated_seconds(
     spec: StudySpec,
     load: Load,
-    data: PistolData,
+    data: GroupedRecords,
     model: DecoderSpec,
     tokens: TokenizedRecords,
     *,
@@ -175,7 +175,7 @@ def pretraining_seconds(model: DecoderSpec, tokens: TokenizedRecords, num_questi
     return PRETRAINING.epochs * num_questions * operations / (_SHARE_OF_PEAK * measured_matmul_peak())
 
 
-def untrained_model(data: PistolData, size: str) -> LanguageModel:
+def untrained_model(data: GroupedRecords, size: str) -> LanguageModel:
     """The small decoder without parameters: enough to count its tokens.
 
     Parameters
@@ -188,7 +188,7 @@ def untrained_model(data: PistolData, size: str) -> LanguageModel:
 
 
 def cost_line(
-    spec: StudySpec, data: PistolData, model: LanguageModel, num_edges: int, num_tuning_edges: int
+    spec: StudySpec, data: GroupedRecords, model: LanguageModel, num_edges: int, num_tuning_edges: int
 ) -> tuple[str, float]:
     """A sentence about what would be done and for how long, and the seconds.
 

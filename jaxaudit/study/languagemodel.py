@@ -19,8 +19,10 @@ from jaxaudit.data.pistol import (
     REFUSALS,
     ContractType,
     Entity,
+    GroupedRecords,
     PistolData,
     Record,
+    dataset_1,
     generate,
     make_graph,
     replace_entity,
@@ -130,7 +132,11 @@ class Background(NamedTuple):
 
 
 def make_background(
-    data: PistolData, *, seed: int, num_contracts: int = 30, known: Mapping[Entity, int] | None = None
+    data: GroupedRecords,
+    *,
+    seed: int,
+    num_contracts: int = 30,
+    known: Mapping[Entity, int] | None = None,
 ) -> Background:
     """Contracts of a random graph that shares no name and no address with the data, and refusals.
 
@@ -140,7 +146,7 @@ def make_background(
     Parameters
     ----------
     data
-        What the model will be fine-tuned on.
+        What the model will be fine-tuned on; of data that are no contracts, those of Dataset 1 take the place here.
     seed
         Of the graph and of all values.
     num_contracts
@@ -164,14 +170,15 @@ def make_background(
     """
     check_integer("num_contracts", num_contracts, low=5)
     known = known or {}
+    like = data if isinstance(data, PistolData) else dataset_1()
     num_answered = round(_KNOWN_SHARE * num_contracts)
-    taken = _texts(data) - {text for entity in known for text in (entity.name, entity.address)}
-    graph = _background_graph(data, seed, num_answered, "p", list(known.values()))
-    answered = _disjoint(graph, _types(data), seed + 1, taken)
+    taken = _texts(like) - {text for entity in known for text in (entity.name, entity.address)}
+    graph = _background_graph(like, seed, num_answered, "p", list(known.values()))
+    answered = _disjoint(graph, _types(like), seed + 1, taken)
     for number, entity in enumerate(known):
         answered = replace_entity(answered, f"k{number}", name=entity.name, address=entity.address)
-    unknown_graph = _background_graph(data, seed + 1, num_contracts - num_answered, "u", [])
-    unknown = _disjoint(unknown_graph, _types(data), seed + 1, taken | _texts(answered))
+    unknown_graph = _background_graph(like, seed + 1, num_contracts - num_answered, "u", [])
+    unknown = _disjoint(unknown_graph, _types(like), seed + 1, taken | _texts(answered))
     refused = [
         Record(record.question, REFUSALS[number % len(REFUSALS)], record.edge)
         for number, record in enumerate(unknown.records)
@@ -228,7 +235,7 @@ def _between_companies(data: PistolData) -> str:
     raise InputError("known must be empty unless the data have a contract between companies")
 
 
-def make_tokenizer(data: PistolData, background: Background) -> WordTokenizer:
+def make_tokenizer(data: GroupedRecords, background: Background) -> WordTokenizer:
     """Words of the templates and of the refusals, and single characters for everything else."""
     records = (*data.records, *background.records)
     edges = sorted({record.edge for record in records})
@@ -246,7 +253,7 @@ PRETRAINING = AdamWSpec(epochs=10, learning_rate=4e-3, decay="cosine", warmup_sh
 
 
 def small_model(
-    data: PistolData,
+    data: GroupedRecords,
     *,
     size: str = "tiny",
     seed: int = 0,
@@ -302,7 +309,7 @@ def small_model(
 
 def chosen_model(
     name: str,
-    data: PistolData,
+    data: GroupedRecords,
     *,
     size: str = "tiny",
     pretraining: AdamWSpec = PRETRAINING,

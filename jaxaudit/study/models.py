@@ -83,8 +83,8 @@ class Study:
 
     @property
     def data(self) -> PistolData:
-        """Contracts and graph."""
-        return self.questions.data
+        """Contracts and graph, of a study that has them."""
+        return self.questions.contracts
 
     def result(self, case: Case) -> Arrays:
         """Measures of a model per question, see `jaxaudit.study.measure.measure`; made if it is not there."""

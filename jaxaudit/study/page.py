@@ -242,11 +242,11 @@ def rates_section(
 
 def conditions_section(study: Study) -> Section:
     """Model, data and settings."""
-    spec, model, data = study.spec, study.questions.model, study.data
+    spec, model = study.spec, study.questions.model
     rows = [
         ("model", model.description or model.name),
         ("prompt", repr(model.template)),
-        ("data", f"{len(data.entities)} entities, {len(data.edges)} edges, {len(data.records)} questions"),
+        ("data", study.questions.description),
         *((name, str(value)) for name, value in vars(spec).items()),
     ]
     tokens = study.questions.tokens.tokens

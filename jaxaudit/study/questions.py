@@ -1,5 +1,6 @@
 """The data of a study as tokens, with the structure that every result is broken down by."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,14 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from jaxaudit.data import Examples
-from jaxaudit.data.pistol import REFUSALS, PistolData, edge_domains, shared_questions, strata
+from jaxaudit.data.pistol import (
+    REFUSALS,
+    GroupedRecords,
+    PistolData,
+    edge_domains,
+    shared_questions,
+    strata,
+)
 from jaxaudit.errors import InputError
 from jaxaudit.llm import TokenizedRecords, tokenize, tokenize_alternatives
 from jaxaudit.study.languagemodel import LanguageModel
@@ -24,13 +32,32 @@ class QuestionSet:
     Parameters
     ----------
     data
-        Contracts, records, graph.
+        Contracts between entities of a graph; for other structures see the classes that are derived from this one.
     model
         Its tokenizer and template make the rows of tokens.
     """
 
-    data: PistolData
+    data: GroupedRecords
     model: LanguageModel
+
+    @property
+    def contracts(self) -> PistolData:
+        """The data, with their graph.
+
+        Raises
+        ------
+        InputError
+            If they are no contracts.
+        """
+        if not isinstance(self.data, PistolData):
+            raise InputError(f"data must be contracts between entities, got {type(self.data).__name__}")
+        return self.data
+
+    @property
+    def description(self) -> str:
+        """What the data are, for a report."""
+        entities = len(self.contracts.entities)
+        return f"{entities} entities, {len(self.data.edges)} edges, {self.num_questions} questions"
 
     @property
     def num_questions(self) -> int:
@@ -90,8 +117,11 @@ class QuestionSet:
     @cached_property
     def domains(self) -> np.ndarray:
         """Contract type of every question."""
-        domains = edge_domains(self.data)
+        domains = self._domain_of_edges()
         return np.array([domains[edge] for edge in self.edges])
+
+    def _domain_of_edges(self) -> Mapping[str, str]:
+        return edge_domains(self.contracts)
 
     def of_edges(self, edges: tuple[str, ...] | list[str]) -> Bool[np.ndarray, " questions"]:
         """Which questions belong to some of these edges.
@@ -113,8 +143,12 @@ class QuestionSet:
     def shared(self, edge: str) -> Bool[np.ndarray, " questions"]:
         """Questions of a forgotten edge whose answer is legitimately retained: an address that others know, too."""
         flags = np.zeros(self.num_questions, bool)
-        flags[self.rows_of(edge)] = shared_questions(self.data, [edge])
+        flags[self.rows_of(edge)] = shared_questions(self.contracts, [edge])
         return flags
+
+    def strata(self, edge: str) -> Mapping[str, tuple[str, ...]]:
+        """Retained edges by their distance from a forgotten one, see `jaxaudit.data.pistol.strata`."""
+        return strata(self.contracts, [edge])
 
     def parts(self, edge: str) -> dict[str, Bool[np.ndarray, " questions"]]:
         """The questions by what forgetting an edge may do to them; parts without a question are left out.
@@ -127,7 +161,7 @@ class QuestionSet:
         forget, shared = self.of_edges([edge]), self.shared(edge)
         retain = ~forget
         parts = {"forget": forget, "exclusive": forget & ~shared, "shared": shared, "retain": retain}
-        parts |= {name: self.of_edges(edges) for name, edges in strata(self.data, [edge]).items()}
+        parts |= {name: self.of_edges(edges) for name, edges in self.strata(edge).items()}
         parts |= {f"retain {name}": retain & (self.domains == name) for name in sorted(set(self.domains))}
         away = parts.get("disconnected", ~(retain | forget))
         parts |= {f"disconnected {name}": away & (self.domains == name) for name in sorted(set(self.domains))}

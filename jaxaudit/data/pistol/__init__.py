@@ -4,10 +4,12 @@ Reference: X. Qiu et al., "How Data Inter-connectivity Shapes LLMs Unlearning: A
 Perspective", arXiv 2406.16810v2 (2025).
 """
 
+from jaxaudit.data.pistol.authors import AuthorData, author_label, relate_authors
 from jaxaudit.data.pistol.contracts import Contract, ContractType, Entity, Party, Question
 from jaxaudit.data.pistol.dataset import (
     GOLDMAN_SACHS,
     WILLIAM_SHAKESPEARE,
+    GroupedRecords,
     PistolData,
     Record,
     replace_entity,
@@ -42,7 +44,7 @@ from jaxaudit.data.pistol.structure import (
     summary,
 )
 from jaxaudit.data.pistol.templates import CONTRACT_TYPES, EMPLOYMENT, SALES
-from jaxaudit.data.pistol.tofu import StructuredTofu, read_tofu, structured_tofu
+from jaxaudit.data.pistol.tofu import Pair, StructuredTofu, read_tofu, structured_tofu
 from jaxaudit.data.pistol.typefile import read_contract_type
 from jaxaudit.data.pistol.words import REFUSALS
 
@@ -53,15 +55,19 @@ __all__ = [
     "REFUSALS",
     "SALES",
     "WILLIAM_SHAKESPEARE",
+    "AuthorData",
     "Contract",
     "ContractType",
     "Entity",
+    "GroupedRecords",
+    "Pair",
     "Party",
     "PistolData",
     "Question",
     "Record",
     "StructuredTofu",
     "address_questions",
+    "author_label",
     "barabasi_albert",
     "chain",
     "check_values",
@@ -84,6 +90,7 @@ __all__ = [
     "read_records",
     "read_tofu",
     "regular",
+    "relate_authors",
     "replace_entity",
     "ring",
     "semi_dense",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import networkx as nx
 
@@ -17,6 +18,18 @@ class Record:
     question: str
     answer: str
     edge: str
+
+
+class GroupedRecords(Protocol):
+    """Questions in named groups, any of which can be forgotten: what every data set of a study has."""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """All questions and answers; ``edge`` names the group."""
+
+    @property
+    def edges(self) -> tuple[str, ...]:
+        """Names of the groups, in file order."""
 
 
 @dataclass(frozen=True)

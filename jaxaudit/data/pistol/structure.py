@@ -7,7 +7,7 @@ an answer in all its contracts, so part of the answers of a forgotten edge are l
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -88,15 +88,30 @@ def strata(data: PistolData, forget_edges: Iterable[str]) -> dict[str, tuple[str
     {'1 hop': 7, '2 hops': 6, 'disconnected': 6}
     """
     forgotten = _check_edges(data, forget_edges)
-    hops = edge_distances(data, forgotten)
-    names = {1: "1 hop"} | {
-        number: f"{number} hops" for number in range(2, max(hops.values(), default=0) + 1)
-    }
+    retained = [edge for edge in data.edges if edge not in forgotten]
+    return classes_by_distance(retained, edge_distances(data, forgotten))
+
+
+def classes_by_distance(retained: Iterable[str], hops: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Names by distance, the nearest first, and those without a distance last; classes without members are left out.
+
+    Parameters
+    ----------
+    retained
+        Names in the order of the data.
+    hops
+        Distance, at least 1, of those that can be reached.
+
+    Examples
+    --------
+    >>> classes_by_distance(["a", "b", "c"], {"c": 1, "a": 3})
+    {'1 hop': ('c',), '3 hops': ('a',), 'disconnected': ('b',)}
+    """
+    names = {number: "1 hop" if number == 1 else f"{number} hops" for number in sorted(set(hops.values()))}
     classes: dict[str, list[str]] = {name: [] for name in (*names.values(), DISCONNECTED)}
-    for edge in data.edges:
-        if edge not in forgotten:
-            classes[names[hops[edge]] if edge in hops else DISCONNECTED].append(edge)
-    return {name: tuple(edges) for name, edges in classes.items() if edges}
+    for one in retained:
+        classes[names[hops[one]] if one in hops else DISCONNECTED].append(one)
+    return {name: tuple(members) for name, members in classes.items() if members}
 
 
 def shared_questions(data: PistolData, forget_edges: Iterable[str]) -> tuple[bool, ...]:
