@@ -30,6 +30,7 @@ from jaxaudit.study import (
     chosen_model,
     outcome_cases,
     outcomes_of,
+    published_model,
     study_spec,
     untrained_model,
 )
@@ -163,11 +164,13 @@ class Studies:
         Where progress goes.
     """
 
+    questions_type: type[QuestionSet] = QuestionSet
+
     def __init__(self, options: Options, reporter: Reporter) -> None:
         self.options, self.reporter = options, reporter
         self.data = cache(self._data)
-        # One published model serves all data; a small one knows the words of its own.
-        self.model = cache(self._model) if not options.is_published else _only(self._model)
+        self.published = cache(lambda: published_model(options.model))
+        self.model = cache(self._model)
         self.study = cache(self._study)
         self.rates = cache(self._rates)
 
@@ -176,13 +179,15 @@ class Studies:
 
     def _study(self, name: DataName) -> Study:
         options = self.options
-        questions = QuestionSet(self.data(name), self.model(name))
-        return Study(questions, self.options.spec(name), store=options.store_folder, reporter=self.reporter)
+        questions = self.questions_type(self.data(name), self.model(name))
+        return Study(questions, options.spec(name), store=options.store_folder, reporter=self.reporter)
 
     def _model(self, name: DataName) -> LanguageModel:
-        return self.options.language_model(
-            self.data(name), self.reporter, KNOWN_DEGREES if name in KNOWN else None
-        )
+        """One published model serves all data; a small one knows the words of its own."""
+        if self.options.is_published:
+            return self.published()
+        known = KNOWN_DEGREES if name in KNOWN else None
+        return self.options.language_model(self.data(name), self.reporter, known)
 
     def _rates(self, name: DataName) -> dict[str, RateChoice]:
         if name in KNOWN:
@@ -193,14 +198,16 @@ class Studies:
         """What the cost of a data set depends on; a small decoder has no parameters yet."""
         data, published = self.data(name), self.options.is_published
         model = self.model(name) if published else untrained_model(data, self.options.size)
-        return Facts(
-            self.options.spec(name), data, model, 0 if name in KNOWN else len(self.tuning_edges(name))
-        )
+        return Facts(self.options.spec(name), data, model, self.num_tuned(name))
+
+    def num_tuned(self, name: DataName) -> int:
+        """Edges on which rates are chosen for these data; 0: the rates are those of other data."""
+        return 0 if name in KNOWN else len(self.tuning_edges(name))
 
     @property
     def our_name(self) -> str:
         """Of our column beside the paper's."""
-        return self.model("dataset-1").name if self.options.is_published else "ours"
+        return self.published().name if self.options.is_published else "ours"
 
     def chosen_rates(self, name: DataName) -> dict[str, float]:
         """Rate of every method."""
@@ -234,12 +241,6 @@ class Studies:
         return edges[:1] if self.options.is_published else edges
 
 
-def _only(make: Callable[[DataName], LanguageModel]) -> Callable[[DataName], LanguageModel]:
-    """Made once, whatever it is for."""
-    made = cache(lambda: make("dataset-1"))
-    return lambda name: made()
-
-
 class Script(NamedTuple):
     """One table."""
 
@@ -248,16 +249,30 @@ class Script(NamedTuple):
     build: Callable[[Studies], Page]
 
 
-def main(script: Script, description: str, argv: Sequence[str] | None = None) -> int:
+def main(
+    script: Script,
+    description: str,
+    argv: Sequence[str] | None = None,
+    *,
+    options_type: type[Options] = Options,
+    studies_type: type[Studies] = Studies,
+) -> int:
     """Carry out one script; returns the exit code, 2 for bad input."""
-    return run((script,), description, argv)
+    return run((script,), description, argv, options_type=options_type, studies_type=studies_type)
 
 
-def run(scripts: Sequence[Script], description: str, argv: Sequence[str] | None = None) -> int:
+def run(
+    scripts: Sequence[Script],
+    description: str,
+    argv: Sequence[str] | None = None,
+    *,
+    options_type: type[Options] = Options,
+    studies_type: type[Studies] = Studies,
+) -> int:
     """Carry out some scripts, one after the other, on the same models."""
 
     def show(options: Options) -> None:
-        studies = Studies(options, default_reporter(options.quiet))
+        studies = studies_type(options, default_reporter(options.quiet))
         if options.dry_run:
             needs = [need for script in scripts for need in script.needs(studies)]
             print(pistol_cost.estimate({need.data: studies.facts(need.data) for need in needs}, needs))
@@ -266,4 +281,4 @@ def run(scripts: Sequence[Script], description: str, argv: Sequence[str] | None 
             studies.ensure(script.needs(studies))
             pistol_page.show(script.build(studies), options)
 
-    return carry_out(Options, description, argv, show)
+    return carry_out(options_type, description, argv, show)

@@ -1,4 +1,4 @@
-"""The paper's Tables 2 to 9 (Qiu et al., arXiv 2406.16810v2), and where they do not agree with themselves."""
+"""The paper's Tables 1 to 9 (Qiu et al., arXiv 2406.16810v2), and where they do not agree with themselves."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

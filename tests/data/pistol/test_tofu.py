@@ -18,10 +18,10 @@ NAMES = [
 ]
 
 
-def made_up():
-    """Seven authors with 20 pairs each, in TOFU's manner."""
+def made_up(names=NAMES):
+    """Authors with 20 pairs each, in TOFU's manner."""
     pairs = []
-    for name in NAMES:
+    for name in names:
         town, first = f"Port {name[0]}", name.split()[0]
         pairs.append(Pair(f"Who is the author born in {town}?", f"The author born in {town} is {name}."))
         pairs += [
