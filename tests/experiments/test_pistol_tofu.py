@@ -7,17 +7,33 @@ import shlex
 import numpy as np
 import pytest
 
+from tests.cli.test_pistol_run import _params
 from tests.data.pistol.test_tofu import NAMES, made_up
-from tests.experiments.test_pistol import _on_the_path, fakes  # noqa: F401
+from tests.experiments.test_pistol import FOLDER
+from tests.study.conftest import Fakes
 
 AUTHORS = [*NAMES, "Hana Sól", "Ivo Prat", "Jin Park", "Kofi Mensah", "Lea Brand", "Mia Toth", "Nils Berg"]
 CONNECTED, ALONE = ["0", "1", "2", "4", "5", "6", "7", "8"], ["9", "10", "11"]
 
 
-@pytest.fixture
-def options(tmp_path):
+@pytest.fixture(scope="module")
+def patches():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fakes(patches):
+    """Made-up models, and the scripts on the path."""
+    patches.syspath_prepend(str(FOLDER))
+    patches.setattr("jaxaudit.study.languagemodel._pretrain", lambda spec, *args: _params(spec))
+    return Fakes(patches)
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
     """Of the command line: a file with eight connected authors, three who are alone, and three others."""
-    file = tmp_path / "made up.jsonl"
+    file = tmp_path_factory.mktemp("tofu") / "made up.jsonl"
     rows = [{"question": pair.question, "answer": pair.answer} for pair in made_up(AUTHORS)]
     file.write_text("\n".join(map(json.dumps, rows)))
     return ["--tofu", str(file), "--connected", *CONNECTED, "--alone", *ALONE]
@@ -37,14 +53,14 @@ def studies(*arguments):
     return module.TofuStudies(tyro.cli(module.TofuOptions, args=list(arguments)), None)
 
 
-@pytest.fixture
-def written(fakes, options, tmp_path, capsys):  # noqa: F811
-    """What a smoke test wrote: its document, its page and the fakes."""
-    out = tmp_path / "out"
-    place = ["--preset", "smoke", "--quiet", "--out", str(out), "--store", str(tmp_path / "store")]
+@pytest.fixture(scope="module")
+def written(fakes, options, tmp_path_factory):
+    """What a smoke test wrote, its document and its page, and the edges on which rates were chosen."""
+    out, store = tmp_path_factory.mktemp("out"), tmp_path_factory.mktemp("store")
+    place = ["--preset", "smoke", "--quiet", "--out", str(out), "--store", str(store)]
     assert run(*place, *options) == 0
-    assert capsys.readouterr().err == ""
-    return json.loads((out / "table1_smoke.json").read_text()), (out / "table1_smoke.md").read_text(), fakes
+    tried = {request.edge for _, requests in fakes.unlearned for request in requests if request.seed == 0}
+    return json.loads((out / "table1_smoke.json").read_text()), (out / "table1_smoke.md").read_text(), tried
 
 
 def test_the_page_has_both_data_sets_beside_the_paper(written):
@@ -67,9 +83,8 @@ def test_the_page_has_both_data_sets_beside_the_paper(written):
 
 
 def test_rates_are_those_of_the_original_file(written):
-    document, _, fakes = written  # noqa: F811
+    document, _, tried = written
     assert document["original"]["rates"] == document["structured"]["rates"]
-    tried = {request.edge for _, requests in fakes.unlearned for request in requests if request.seed == 0}
     assert tried == {"author-3"}
 
 
@@ -106,13 +121,14 @@ def test_as_many_authors_as_in_the_paper(options):
     assert len(drawn) > 1
 
 
-def test_a_dry_run_trains_nothing(fakes, options, capsys):  # noqa: F811
+def test_a_dry_run_trains_nothing(fakes, options, capsys):
+    before = len(fakes.trained)
     assert run("--dry-run", "--quiet", *options) == 0
     printed = capsys.readouterr().out
     # Seven trained per seed and data set, and the one for rates.
     assert "original: 22 models fine-tuned or retrained, 90 unlearned" in printed
     assert "structured: 21 models fine-tuned or retrained, 90 unlearned, 0 more" in printed
-    assert fakes.trained == []
+    assert len(fakes.trained) == before
 
 
 @pytest.mark.parametrize(
@@ -128,7 +144,7 @@ def test_a_dry_run_trains_nothing(fakes, options, capsys):  # noqa: F811
         ({"data": ["published"]}, "data must be left out, since tofu names the file, got published"),
     ],
 )
-def test_wrong_arguments_are_named(change, message, fakes, options, capsys):  # noqa: F811
+def test_wrong_arguments_are_named(change, message, options, capsys):
     given = {"tofu": options[1:2], "connected": CONNECTED, "alone": ALONE, **change}
     words = [word for name, values in given.items() for word in (f"--{name}", *values)]
     assert run("--dry-run", "--quiet", *words) == 2
