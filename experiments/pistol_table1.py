@@ -20,7 +20,7 @@ from pistol_table2 import score_bars
 from pistol_tofu import ALONE, CONNECTED, ORIGINAL, STRUCTURED, TofuOptions, TofuStudies
 
 from jaxaudit.report.blocks import Section, Table, Text
-from jaxaudit.study import SHORT_NAMES, Outcome, score_difference
+from jaxaudit.study import SHORT_NAMES, Effect, Outcome, score_difference
 from jaxaudit.study.page import (
     conditions_section,
     method_title,
@@ -48,6 +48,7 @@ class Scores(NamedTuple):
 
     connected: Outcome
     alone: Outcome
+    difference: Effect
 
 
 def needs(studies: TofuStudies) -> list[EdgesOf]:
@@ -61,7 +62,8 @@ def build(studies: TofuStudies) -> Page:
         name: {group: studies.outcomes(name, studies.labels(group)) for group in GROUPS} for name in DATA
     }
     named = {f"{TITLES[name]}: {group}": found for name in DATA for group, found in outcomes[name].items()}
-    checks = {name: higher(TITLES[name], outcomes[name]) for name in DATA}
+    compared = {name: scores(outcomes[name]) for name in DATA}
+    checks = {name: higher(TITLES[name], compared[name]) for name in DATA}
     study = studies.study(STRUCTURED)
     return Page(
         name="table1",
@@ -74,7 +76,7 @@ def build(studies: TofuStudies) -> Page:
         sections=(
             Section("Forgetting authors", (Text(AUTHORS), who_table(studies), outcome_table(named))),
             Section("Retained questions", (parts_table(named),)),
-            beside_the_paper(outcomes, studies.our_name),
+            beside_the_paper(compared, studies.our_name),
             samples_section(study, studies.labels(CONNECTED)[:1], studies.chosen_rates(STRUCTURED)),
             rates_section(studies.study(ORIGINAL), studies.rates(ORIGINAL), studies.tuning_edges(ORIGINAL)),
             reading_section(),
@@ -101,31 +103,33 @@ def scores(outcomes: dict[str, Sequence[Outcome]]) -> dict[str, Scores]:
     """Both groups, by method."""
     alone = {one.method: one for one in outcomes[ALONE]}
     return {
-        one.method: Scores(one, alone[one.method]) for one in outcomes[CONNECTED] if one.method in SHORT_NAMES
+        one.method: Scores(one, alone[one.method], score_difference(one, alone[one.method]))
+        for one in outcomes[CONNECTED]
+        if one.method in SHORT_NAMES
     }
 
 
-def higher(title: str, outcomes: dict[str, Sequence[Outcome]]) -> list[Check]:
+def higher(title: str, compared: dict[str, Scores]) -> list[Check]:
     """Of every method: is the deviation score of connected authors higher?"""
     return [
         effect_check(
             f"{title}, {method_title(method)}: connected authors have a higher deviation score",
-            score_difference(*pair),
+            pair.difference,
         )
-        for method, pair in scores(outcomes).items()
+        for method, pair in compared.items()
     ]
 
 
-def beside_the_paper(outcomes: dict[str, dict[str, Sequence[Outcome]]], name: str) -> Section:
+def beside_the_paper(compared: dict[str, dict[str, Scores]], name: str) -> Section:
     """The paper's table, and ours in the same form."""
     ours = {
         (data, SHORT_NAMES[method]): (
             f"{pair.connected.deviation.score:.1f}",
             f"{pair.alone.deviation.score:.1f}",
-            with_interval(score_difference(*pair).raw),
+            with_interval(pair.difference.raw),
         )
         for data in DATA
-        for method, pair in scores(outcomes[data]).items()
+        for method, pair in compared[data].items()
     }
     rows = [
         (

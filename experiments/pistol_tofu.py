@@ -67,7 +67,8 @@ class TofuStudies(Studies):
     Raises
     ------
     InputError
-        If there are too few authors of a kind, one is named twice or not there, or nobody is left to choose rates on.
+        If there are too few authors of a kind, one is named twice or not there, nobody is left to choose rates on, or
+        the seed is out of range.
     """
 
     questions_type = AuthorQuestions
@@ -108,7 +109,8 @@ class TofuStudies(Studies):
         if len(numbers) < least:
             given = " ".join(map(str, numbers)) or "none"
             raise InputError(f"{kind} must name at least {least} authors, got {given}")
-        rng = np.random.default_rng([options.draw, *kind.encode()])
+        draw = check_integer("draw", options.draw, low=0, high=2**32 - 1)
+        rng = np.random.default_rng([draw, *kind.encode()])
         return tuple(sorted(int(number) for number in rng.choice(numbers, count, replace=False)))
 
     def labels(self, kind: str) -> tuple[str, ...]:

@@ -141,6 +141,7 @@ def test_a_dry_run_trains_nothing(fakes, options, capsys):
         ({"alone": [*ALONE, "14"]}, "alone must be an integer between 0 and 13, got 14"),
         ({"alone": [*ALONE, "3", "12", "13"]}, "must hold an author who is neither connected nor alone"),
         ({"tofu": ["nowhere.json"]}, "nowhere.json"),
+        ({"draw": ["-1"]}, "draw must be an integer between 0 and 4294967295, got -1"),
         ({"data": ["published"]}, "data must be left out, since tofu names the file, got published"),
     ],
 )
